@@ -1,0 +1,1 @@
+"""One file a verb; typer finds them, rich prints."""

@@ -1,0 +1,114 @@
+"""The ``llamarig`` command: finds the verb, turns problems into messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from llamarig import __version__
+from llamarig.errors import ExitCode, RigError, RigErrors
+
+VERBS: dict[str, str] = {
+    "init": "Look at a machine, read-only, and write a spec for it.",
+    "check": "Read all specs and report every error with file, line and a fix.",
+    "lock": "Resolve what must be pinned; the only command that looks things up on the internet.",
+    "plan": "Compute memory, arguments and findings before anything is touched.",
+    "diff": "Show what apply would do, and why.",
+    "render": "Write the files that would land on a host.",
+    "apply": "Make a host what its spec says, and prove it.",
+    "verify": "Prove the running services against the spec.",
+    "status": "Show what runs, since when, and from which release.",
+    "drift": "Show what differs from what was applied.",
+    "rollback": "Switch a host back to its former release.",
+    "model": "Look into a GGUF file.",
+}
+"""Every verb that is built, with its line of help; each lives in ``llamarig/cli/<verb>.py``."""
+
+
+class _Verbs(TyperGroup):
+    """Imports a verb's module only when that verb is used."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"llamarig.cli.{cmd_name}")
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        target = getattr(module, "app", None)
+        if target is not None:
+            return typer.main.get_group(target)
+        single.command(name=cmd_name, help=VERBS[cmd_name])(getattr(module, cmd_name))
+        return typer.main.get_command(single)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"llamarig {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=_Verbs,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="A host spec in, a proven inference box out.",
+)
+
+
+@app.callback()
+def _root(
+    project: Annotated[Path, typer.Option("-C", "--project", help="The project's directory.")] = Path(),
+    _show: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    from llamarig.cli.context import set_project
+
+    set_project(project)
+
+
+def _project_first(argv: list[str]) -> list[str]:
+    """Allow ``-C DIR`` after the verb as well: it always belongs to the whole command."""
+    for flag in ("-C", "--project"):
+        if flag in argv[:-1]:
+            at = argv.index(flag)
+            return [*argv[at : at + 2], *argv[:at], *argv[at + 2 :]]
+    return argv
+
+
+def _complain(error: RigError) -> None:
+    from rich.markup import escape
+
+    from llamarig.cli.context import err
+
+    where = f"{escape(error.where)}: " if error.where else ""
+    err().print(f"[bold red]error:[/] {where}{escape(error.what)}", soft_wrap=True)
+    if error.why:
+        err().print(f"  why: {escape(error.why)}", soft_wrap=True)
+    if error.fix:
+        err().print(f"  fix: {escape(error.fix)}", soft_wrap=True)
+
+
+def main() -> None:
+    """Entry point; ends the process with the documented exit code."""
+    try:
+        app(args=_project_first(sys.argv[1:]))
+    except RigError as error:
+        _complain(error)
+        sys.exit(int(error.code))
+    except RigErrors as errors:
+        for each in errors.errors:
+            _complain(each)
+        sys.exit(int(errors.code))
+    except KeyboardInterrupt:
+        sys.exit(int(ExitCode.HOST_FAILED))
+
+
+if __name__ == "__main__":
+    main()

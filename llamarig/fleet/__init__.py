@@ -1,0 +1,1 @@
+"""Waves, gates and the journal of a rollout (not built yet)."""

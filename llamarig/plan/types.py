@@ -1,0 +1,127 @@
+"""What planning yields: memory per device, service and term, arguments, findings.
+
+Sizes are MiB (2^20 bytes) as floats; the JSON form rounds them to two decimals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Term = Literal[
+    "weights",
+    "kv-cache",
+    "recurrent-state",
+    "draft-weights",
+    "draft-kv-cache",
+    "compute",
+    "draft-compute",
+    "projector",
+    "process",
+]
+"""A part of a process's memory; the names are fixed, other tools read them."""
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that the user should know: a code, what it is, and what to do about it."""
+
+    code: str
+    severity: Severity
+    message: str
+    fix: str = ""
+    subject: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """The documented form (DESIGN, Commands)."""
+        return {"code": self.code, "severity": self.severity, "message": self.message, "fix": self.fix}
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePlan:
+    """One card: what it has, what the services take, what is left.
+
+    ``free_mib`` = usable - used; the plan fits when ``free_mib`` >= ``margin_mib``
+    or a service accepts the smaller margin with a reason.
+    """
+
+    gpu: str
+    uuid: str | None
+    total_mib: float
+    usable_mib: float
+    margin_mib: float
+    services: dict[str, dict[str, float]]
+
+    @property
+    def components(self) -> dict[str, float]:
+        """MiB per term over all services."""
+        total: dict[str, float] = {}
+        for terms in self.services.values():
+            for term, mib in terms.items():
+                total[term] = total.get(term, 0.0) + mib
+        return total
+
+    @property
+    def used_mib(self) -> float:
+        return sum(self.components.values())
+
+    @property
+    def free_mib(self) -> float:
+        return self.usable_mib - self.used_mib
+
+
+@dataclass(frozen=True, slots=True)
+class RamPlan:
+    """The host's RAM as a second budget. ``total_mib`` is 0 when the spec does not say."""
+
+    total_mib: float
+    reserve_mib: float
+    services: dict[str, dict[str, float]]
+
+    @property
+    def components(self) -> dict[str, float]:
+        total: dict[str, float] = {}
+        for terms in self.services.values():
+            for term, mib in terms.items():
+                total[term] = total.get(term, 0.0) + mib
+        return total
+
+    @property
+    def used_mib(self) -> float:
+        return sum(self.components.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """How one server is started, and what a proof may expect of it.
+
+    ``argv[0]`` is the binary under ``/opt/llamarig/current``; ``argv`` is exactly
+    what ``/proc/PID/cmdline`` of the running process must show.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    memory_max_mib: int
+    start_timeout_s: int
+    slots: int
+    context: int
+    """Tokens in the window as the server reports them per slot."""
+    model_path: str
+    modalities: tuple[str, ...] = ("text",)
+    speculative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that was decided about a host before anything is touched."""
+
+    host: str
+    fits: bool
+    devices: tuple[DevicePlan, ...]
+    ram: RamPlan
+    services: dict[str, ServicePlan]
+    findings: tuple[Finding, ...] = ()
+    alternatives: tuple[dict[str, Any], ...] = field(default=())

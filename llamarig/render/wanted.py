@@ -1,0 +1,163 @@
+"""The wanted state of a host as plain data: what rendering yields and comparing reads.
+
+Everything here is JSON: :func:`dataclasses.asdict` of :class:`Wanted` is the
+``llamarig_wanted`` variable that the roles see. No secret is ever part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+ROOT = "/opt/llamarig"
+RELEASES = f"{ROOT}/releases"
+CURRENT = f"{ROOT}/current"
+"""The one link that is switched; its target is relative: ``releases/<id>``."""
+LIBEXEC = f"{ROOT}/libexec"
+STATE = "/var/lib/llamarig"
+RECORD = f"{STATE}/record.json"
+CONFIG = "/etc/llamarig"
+KEYS = f"{CONFIG}/keys"
+LOCK = "/run/llamarig/lock"
+BUILD = f"{STATE}/build"
+INCOMING = f"{STATE}/incoming"
+CCACHE = "/var/cache/llamarig/ccache"
+BUILDER = "llamarig-build"
+UNITS = "/etc/systemd/system"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFile:
+    """A small text file, wholly ours. ``restarts`` names the services that read it at start."""
+
+    path: str
+    content: str
+    mode: str = "0644"
+    owner: str = "root"
+    group: str = "root"
+    restarts: tuple[str, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedUser:
+    """A system user without login; its group has the same name."""
+
+    name: str
+    home: str = "/nonexistent"
+    shell: str = "/usr/sbin/nologin"
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPatch:
+    """A patch as it is found in the controller's store."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRelease:
+    """One build of the engine. ``id`` is derived from ``inputs`` alone (compare/release_id.py)."""
+
+    id: str
+    label: str
+    """What ``--version`` and /props show: ``b<number>-<commit>-<id>`` without the number."""
+    commit: str
+    build_number: int
+    source: dict[str, str]
+    """``kind`` git, archive or sdist; ``ref`` (URL, path or name==version); ``sha256``; ``subdir``."""
+    patches: tuple[WantedPatch, ...]
+    cmake: tuple[str, ...]
+    targets: tuple[str, ...]
+    job_mib: int
+    jobs: int | None
+    backend: Literal["cuda", "cpu"]
+    inputs: dict[str, Any]
+    flags: tuple[str, ...] = ()
+    """Every flag that a rendered unit passes; the new binary's help must know them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedModelFile:
+    """One file by content: ``<models-dir>/sha256/<sha256>``, mode 0444, with named links to it."""
+
+    sha256: str
+    size: int
+    path: str
+    links: tuple[str, ...]
+    """Absolute paths of relative links that point to ``path``."""
+    origin: dict[str, str]
+    """``kind`` hub, url, wheel, host-path or controller-path, and what that kind needs."""
+    fetch: Literal["host", "controller", "mirror"]
+    restarts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedCredential:
+    """A key file: only its place, mode and clients are known here, never its content."""
+
+    path: str
+    service: str
+    kind: Literal["generated", "file"]
+    clients: tuple[str, ...] = ()
+    source: str = ""
+    """Path on the controller, for ``file``."""
+    mode: str = "0600"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedService:
+    """A running server and what is asked of it."""
+
+    name: str
+    unit: str
+    user: str
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    address: str
+    port: int
+    """0 when ``address`` is a unix socket."""
+    keyed: bool
+    tls: bool
+    model_sha256: str
+    model_path: str
+    alias: str
+    context: int
+    slots: int
+    modalities: tuple[str, ...]
+    speculative: bool
+    backend: Literal["cuda", "cpu"]
+    gpu_uuid: str | None
+    vram_mib: float
+    start_timeout_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Everything that llamarig manages on one host."""
+
+    host: str
+    packages: dict[str, str | None]
+    """apt package -> exact version, or None for whatever is installed."""
+    users: tuple[WantedUser, ...]
+    directories: tuple[tuple[str, str, str, str], ...]
+    """(path, mode, owner, group)."""
+    files: tuple[WantedFile, ...]
+    release: WantedRelease
+    models: tuple[WantedModelFile, ...]
+    credentials: tuple[WantedCredential, ...]
+    services: tuple[WantedService, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, stable in order, with each file's sha256 added."""
+        data: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        for entry, wanted in zip(data["files"], self.files, strict=True):
+            entry["sha256"] = wanted.sha256
+        return data

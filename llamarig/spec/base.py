@@ -1,0 +1,83 @@
+"""What every part of a spec is made of: the strict base model and the shared field types."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+class SpecModel(BaseModel):
+    """A strict, frozen mapping with kebab-case keys; an unknown key is an error."""
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        alias_generator=_kebab,
+        populate_by_name=False,
+        validate_default=False,
+        loc_by_alias=True,
+    )
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
+"""A host's own name for a GPU, model or service: lower case, digits and dashes."""
+
+HostName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+"""A host's name: one DNS label."""
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""The sha256 of a content, 64 lower-case hex digits."""
+
+Unlocked = Literal["unlocked"]
+"""Written where a hash or head is not known yet: planned with, never applied."""
+
+Lockable = Sha256 | Unlocked
+
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{9,40}$")]
+"""A git commit, 9 to 40 hex digits; 40 where it is fetched from git."""
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+MiB = Annotated[int, Field(ge=0, le=1 << 24)]
+"""A size in MiB (2^20 bytes)."""
+
+
+def _absolute(path: str) -> str:
+    parts = path.split("/")
+    if not path.startswith("/") or ".." in parts or "." in parts or "" in parts[1:]:
+        raise ValueError("must be an absolute path without '.', '..', doubled or trailing slashes")
+    if any(ord(ch) < 32 or ord(ch) == 127 for ch in path):
+        raise ValueError("must not contain control characters")
+    return path
+
+
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+"""A normalised absolute path on the host."""
+
+
+def _relative(path: str) -> str:
+    parts = path.split("/")
+    if path.startswith("/") or ".." in parts or "" in parts:
+        raise ValueError("must be a relative path without '..' or doubled slashes")
+    if any(ord(ch) < 32 or ord(ch) == 127 for ch in path):
+        raise ValueError("must not contain control characters")
+    return path
+
+
+RelativePath = Annotated[str, AfterValidator(_relative)]
+"""A path below the project or repository that the key is about."""
+
+
+def _one_line(text: str) -> str:
+    if any(ord(ch) < 32 or ord(ch) == 127 for ch in text):
+        raise ValueError("must not contain control characters (a line break, tab or NUL)")
+    return text
+
+
+OneLine = Annotated[str, AfterValidator(_one_line)]
+"""Text without control characters; spaces, quotes, % and $ are fine."""

@@ -1,0 +1,94 @@
+"""The llama.cpp that is built: its source, patches, architectures and options."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from llamarig.spec.base import Commit, Lockable, Name, OneLine, RelativePath, SpecModel
+
+Requirement = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+!-]*$")
+]
+"""An exact Python distribution, ``name==version``."""
+
+
+class Source(SpecModel):
+    """Where the engine's tree comes from: exactly one of ``git``, ``archive`` and ``sdist``."""
+
+    git: OneLine | None = None
+    """URL of a git repository; ``engine.commit`` is checked out from it."""
+    archive: OneLine | None = None
+    """URL, or path on the controller, of a .tar.gz of the tree."""
+    sdist: Requirement | None = None
+    """A Python source distribution that vendors the tree, ``name==version``."""
+    sha256: Lockable | None = None
+    """Of the archive or source distribution; git needs none, the commit names the content."""
+    subdir: RelativePath | None = None
+    """Where the tree lies inside the archive, below its single top directory.
+    For a source distribution it is ``vendor/llama.cpp`` when not given."""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        given = [key for key in ("git", "archive", "sdist") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError("give exactly one of git, archive and sdist")
+        if self.git is None and self.sha256 is None:
+            raise ValueError("an archive or sdist needs its sha256 (or `unlocked` until `llamarig lock` fills it)")
+        if self.git is not None and self.sha256 is not None:
+            raise ValueError("git takes no sha256: the commit names the content")
+        return self
+
+
+class Patch(SpecModel):
+    """One patch, applied in the order of the list, on a clean tree, with no fuzz."""
+
+    pr: Annotated[int, Field(ge=1)] | None = None
+    """Number of an upstream pull request; ``head`` pins the commit of it."""
+    head: Commit | Literal["unlocked"] | None = None
+    file: RelativePath | None = None
+    """A patch file in the project, instead of a pull request."""
+    sha256: Lockable
+    build_system: Literal["acknowledged"] | None = None
+    """Needed when the patch touches CMake files or scripts."""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.pr is None) == (self.file is None):
+            raise ValueError("give exactly one of pr and file")
+        if self.pr is not None and self.head is None:
+            raise ValueError("a pr needs its head commit (or `unlocked` until `llamarig lock` fills it)")
+        if self.pr is None and self.head is not None:
+            raise ValueError("head goes with pr")
+        return self
+
+
+class Build(SpecModel):
+    """How and where the build runs."""
+
+    where: Literal["host", "builder", "container"] = "host"
+    jobs: Annotated[int, Field(ge=1, le=256)] | None = None
+    """Compiler processes at once; by default the lesser of cores and memory over ``job-mib``."""
+    job_mib: Annotated[int, Field(ge=128, le=16384)] | None = None
+    """Memory that one compiler process may take: 1,024 MiB for C++, 4,096 for nvcc when not given."""
+    options: dict[Annotated[str, StringConstraints(pattern=r"^(GGML|LLAMA)_[A-Z0-9_]+$")], OneLine | bool] = {}
+    """Further CMake options of the engine; part of the release id."""
+    openssl: bool = True
+    """Whether the server is linked against OpenSSL (needed for TLS); part of the release id."""
+
+
+class Engine(SpecModel):
+    """One build of llama.cpp; everything here goes into the release id."""
+
+    commit: Commit
+    build_number: Annotated[int, Field(ge=1)]
+    source: Source
+    patches: list[Patch] = []
+    architectures: list[Annotated[str, StringConstraints(pattern=r"^[0-9]{2,3}[af]?(-real|-virtual)?$")]] = []
+    """CUDA architectures in CMake's words, ``120a-real``; empty for the CPU backend."""
+    backend: Literal["cuda", "cpu"]
+    build: Build = Build()
+
+
+__all__ = ["Build", "Engine", "Name", "Patch", "Requirement", "Source"]

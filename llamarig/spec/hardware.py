@@ -1,0 +1,70 @@
+"""What the machine is made of: its system, its cards, its driver and toolkit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from llamarig.spec.base import Lockable, MiB, Name, OneLine, SpecModel
+
+BusId = Annotated[
+    str, StringConstraints(pattern=r"^([0-9a-f]{4}([0-9a-f]{4})?:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+]
+"""A PCI address as lspci prints it, ``01:00.0`` or ``0000:01:00.0``."""
+
+GpuUuid = Annotated[
+    str,
+    StringConstraints(pattern=r"^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"),
+]
+
+
+class Os(SpecModel):
+    """The distribution that the host runs."""
+
+    distribution: Literal["debian", "ubuntu"]
+    release: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}(\.[0-9]{2})?$")]
+
+
+class Gpu(SpecModel):
+    """One card. It is matched by bus id until its UUID is known; an index is never used."""
+
+    model: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,63}$")]
+    """The catalog's name of the card (``llamarig/catalog/gpus.yml``)."""
+    bus_id: BusId | None = None
+    uuid: GpuUuid | None = None
+    power_limit_w: Annotated[int, Field(ge=1, le=2000)] | None = None
+    display: bool = False
+    """Whether a display hangs on the card; a bigger reserve is kept then."""
+    reserve_mib: MiB | None = None
+    """Memory that other programs may take on this card, on top of what the driver keeps."""
+
+
+class Driver(SpecModel):
+    """The NVIDIA driver, pinned to one version."""
+
+    source: Literal["nvidia-repo", "debian", "mirror", "directory"]
+    version: Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+){1,2}$")]
+    flavour: Literal["open", "proprietary"]
+    location: OneLine | None = None
+    """URL of the mirror or path of the directory, for those two sources."""
+
+
+class Cuda(SpecModel):
+    """The CUDA toolkit that builds the engine, in a prefix of its own."""
+
+    source: Literal["archive", "runfile", "apt", "wheels", "directory"]
+    version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
+    sha256: Lockable | None = None
+    location: OneLine | None = None
+
+
+class Memory(SpecModel):
+    """The host's RAM, as the kernel reports it; ``init`` writes what it sees."""
+
+    total_mib: MiB
+    reserve_mib: MiB = 2048
+    """What the system and other programs need; the services get the rest."""
+
+
+Gpus = dict[Name, Gpu]

@@ -1,0 +1,61 @@
+"""A whole host, and what a fleet adds to it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from llamarig.spec.base import AbsolutePath, HostName, Name, OneLine, Port, SpecModel
+from llamarig.spec.engine import Engine
+from llamarig.spec.hardware import Cuda, Driver, Gpus, Memory, Os
+from llamarig.spec.models import Model
+from llamarig.spec.service import Service
+
+UserName = Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
+
+
+class Connection(SpecModel):
+    """How the controller reaches the host; ``local`` when it is the controller itself."""
+
+    type: Literal["ssh", "local"] = "ssh"
+    address: OneLine | None = None
+    """Name or address; the host's name when not given."""
+    port: Port = 22
+    user: UserName = "root"
+    host_key: OneLine | None = None
+    """The host's public key, ``ssh-ed25519 AAAA…``; without it the user's known_hosts decides, strictly."""
+    identity_file: OneLine | None = None
+    """A private key on the controller; without it ssh's own choice."""
+    become: bool = False
+    """Whether to become root with sudo; not needed when ``user`` is root."""
+    become_password_file: OneLine | None = None
+
+
+class Maintenance(SpecModel):
+    """When the host may be changed (the fleet commands)."""
+
+    window: OneLine | None = None
+    reboot: Literal["never", "ask", "now"] = "ask"
+
+
+class HostSpec(SpecModel):
+    """A description of one host, complete enough to plan, build and prove it."""
+
+    schema_version: Literal[1]
+    host: HostName
+    labels: dict[Name, OneLine] = {}
+    connection: Connection = Connection()
+    os: Os
+    memory: Memory | None = None
+    gpus: Gpus = {}
+    driver: Driver | None = None
+    cuda: Cuda | None = None
+    engine: Engine
+    models: Annotated[dict[Name, Model], Field(min_length=1)]
+    services: Annotated[dict[Name, Service], Field(min_length=1)]
+    models_dir: AbsolutePath = "/var/lib/llamarig/models"
+    maintenance: Maintenance = Maintenance()
+
+
+__all__ = ["Connection", "HostSpec", "Maintenance"]

@@ -1,0 +1,59 @@
+"""The model files of a host, each pinned by size and sha256."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from llamarig.spec.base import AbsolutePath, Commit, Lockable, OneLine, RelativePath, SpecModel
+from llamarig.spec.engine import Requirement
+
+
+class ModelFile(SpecModel):
+    """One GGUF file: exactly one origin, and its content by size and sha256.
+
+    Origins: ``repo`` + ``revision`` + ``file`` (the model hub), ``url``,
+    ``wheel`` + ``member`` (a file inside a Python wheel), ``host-path`` (it lies on the
+    host already) and ``controller-path`` (it lies beside the specs or elsewhere
+    on the controller).
+    """
+
+    repo: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")] | None = None
+    revision: Commit | Literal["unlocked"] | None = None
+    file: RelativePath | None = None
+    url: OneLine | None = None
+    wheel: Requirement | None = None
+    member: RelativePath | None = None
+    host_path: AbsolutePath | None = None
+    controller_path: OneLine | None = None
+    sha256: Lockable
+    size: Annotated[int, Field(ge=1)] | Literal["unlocked"]
+    """Bytes."""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        given = [
+            key for key in ("repo", "url", "wheel", "host_path", "controller_path") if getattr(self, key) is not None
+        ]
+        if len(given) != 1:
+            raise ValueError("give exactly one origin: repo, url, wheel, host-path or controller-path")
+        if self.repo is not None and (self.revision is None or self.file is None):
+            raise ValueError("repo needs revision (or `unlocked`) and file")
+        if self.repo is None and (self.revision is not None or self.file is not None):
+            raise ValueError("revision and file go with repo")
+        if (self.wheel is None) != (self.member is None):
+            raise ValueError("wheel and member go together")
+        return self
+
+
+class Model(ModelFile):
+    """A model, its further shards and its projector."""
+
+    fetch: Literal["host", "controller", "mirror"] = "host"
+    """Who downloads: the host itself, or the controller, which then copies it over SSH."""
+    shards: list[ModelFile] = []
+    """Shards 2 and up, in order; the model itself is shard 1."""
+    projector: ModelFile | None = None
+    header: Literal["none"] | Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """sha256 of the header sidecar that ``lock`` stored under ``headers/``."""

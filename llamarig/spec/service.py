@@ -1,0 +1,153 @@
+"""One llama-server: what it serves, where, with how much memory."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from llamarig.spec.base import AbsolutePath, MiB, Name, OneLine, Port, RelativePath, SpecModel
+
+KvType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
+"""KV cache types of llama.cpp; quantised V needs flash attention."""
+
+ClientName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+
+
+class KvCache(SpecModel):
+    """Types of the two halves of the KV cache."""
+
+    k: KvType = "f16"
+    v: KvType = "f16"
+
+
+class Speculation(SpecModel):
+    """Speculative decoding: from the model's own MTP head, a drafter, or n-grams."""
+
+    type: Literal["draft-mtp", "draft-model", "eagle3", "dflash", "ngram-mod", "ngram-simple"]
+    n_max: Annotated[int, Field(ge=1, le=64)] = 3
+    n_min: Annotated[int, Field(ge=0, le=64)] = 0
+    p_min: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    kv_cache: KvType = "f16"
+    """KV type of the draft; it is not inherited from the main cache."""
+    model: Name | None = None
+    """The drafter, for ``draft-model``, ``eagle3`` and ``dflash``."""
+    gpu: Name | None = None
+    ngram_default: bool = False
+    """Also ``--spec-default`` (ngram-mod, up to 64 tokens)."""
+
+
+class Keys(SpecModel):
+    """API keys: generated on the host for the named clients, or taken from a file on the controller."""
+
+    clients: list[ClientName] = ["default"]
+    """Whose keys the host generates; each is shown once, when it is made."""
+    file: OneLine | None = None
+    """A file on the controller, one key a line, instead of generated keys. May be an ansible-vault file."""
+
+
+class NoKeys(SpecModel):
+    """No key at all: loopback or socket only, and with a reason."""
+
+    reason: Annotated[OneLine, Field(min_length=8)]
+
+
+class Tls(SpecModel):
+    """Certificate and key, as paths on the host, read through systemd credentials."""
+
+    certificate: AbsolutePath
+    key: AbsolutePath
+
+
+class Listen(SpecModel):
+    """Where the server listens and who may ask it."""
+
+    address: OneLine = "127.0.0.1"
+    port: Port
+    keys: Keys = Keys()
+    keyless: NoKeys | None = None
+    tls: Tls | None = None
+    plaintext: Literal["accepted"] | None = None
+    """Needed beyond loopback when there is no TLS."""
+    cors_origins: list[OneLine] = []
+    allow: list[OneLine] = []
+    """Networks in CIDR form that may connect, beyond loopback; empty: any, when not on loopback."""
+
+
+class Sampling(SpecModel):
+    """Default sampling parameters; a request may give its own."""
+
+    temperature: Annotated[float, Field(ge=0.0, le=10.0)] | None = None
+    top_p: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    top_k: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    min_p: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2.0, le=2.0)] | None = None
+    repeat_penalty: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
+    seed: Annotated[int, Field(ge=0, le=4_294_967_295)] | None = None
+
+
+class AcceptMargin(SpecModel):
+    """Leave to run with less free memory than the margin asks for."""
+
+    reason: Annotated[OneLine, Field(min_length=8)]
+
+
+class Expect(SpecModel):
+    """What the user wants to hold the running service against."""
+
+    decode_tok_s: Annotated[float, Field(gt=0.0)] | None = None
+    prefill_tok_s: Annotated[float, Field(gt=0.0)] | None = None
+    modalities: list[Literal["text", "vision", "audio"]] = ["text"]
+
+
+class Service(SpecModel):
+    """One llama-server process under its own unit ``llama-<name>.service``."""
+
+    model: Name
+    gpu: Name | None = None
+    """The card; none for the CPU backend."""
+    gpus: list[Name] = []
+    """Several cards, for a model split over them (``split-mode``)."""
+    split_mode: Literal["none", "layer", "tensor"] = "none"
+    projector_gpu: Name | None = None
+    context: Annotated[int, Field(ge=256, le=16_777_216)]
+    """Tokens in the window, over all slots (divided among them unless ``kv-unified``)."""
+    kv_cache: KvCache = KvCache()
+    kv_unified: bool = False
+    speculation: Speculation | None = None
+    batch: Annotated[int, Field(ge=32, le=65536)] = 2048
+    ubatch: Annotated[int, Field(ge=32, le=65536)] = 512
+    parallel: Annotated[int, Field(ge=1, le=256)] = 1
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    flash_attention: Literal["on", "off", "auto"] = "on"
+    gpu_layers: Annotated[int, Field(ge=0, le=999)] | Literal["all"] = "all"
+    cache_ram_mib: MiB = 0
+    """Host RAM for the prompt cache; the engine's own default would be 8,192."""
+    context_checkpoints: Annotated[int, Field(ge=0, le=1024)] = 4
+    """Checkpoints a slot keeps in host RAM; the engine's own default would be 32."""
+    load_mode: Literal["auto", "mmap", "none", "mlock", "dio"] = "mmap"
+    listen: Listen
+    alias: Annotated[OneLine, Field(min_length=1, max_length=200)] | None = None
+    sampling: Literal["engine", "thinking", "non-thinking"] | Sampling = "engine"
+    jinja: bool = True
+    chat_template: RelativePath | None = None
+    reasoning: Literal["on", "off", "auto"] | None = None
+    reasoning_preserve: bool | None = None
+    metrics: bool = True
+    image_min_tokens: Annotated[int, Field(ge=1, le=65536)] | None = None
+    margin_mib: Annotated[int, Field(ge=0, le=1 << 20)] = 512
+    """Memory of the card that stays free, taken from what is usable."""
+    accept_margin: AcceptMargin | None = None
+    environment: dict[Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")], OneLine] = {}
+    memory_max_mib: MiB | None = None
+    """systemd's MemoryMax; by default what the plan says the process needs, and a quarter more."""
+    start_timeout_s: Annotated[int, Field(ge=5, le=7200)] | None = None
+    expect: Expect = Expect()
+    unsafe_args: list[OneLine] = []
+    """Raw arguments that the schema keeps out on purpose; each is a finding."""
+
+    @model_validator(mode="after")
+    def _one_placement(self) -> Self:
+        if self.gpu is not None and self.gpus:
+            raise ValueError("give gpu or gpus, not both")
+        return self
