@@ -47,7 +47,7 @@ class RigError(Exception):
         return "\n".join(lines)
 
 
-class RigErrors(Exception):
+class RigErrors(Exception):  # noqa: N818 - the plural of RigError
     """Several problems found in one run, in the order in which they were found."""
 
     def __init__(self, errors: list[RigError]) -> None:

@@ -66,7 +66,9 @@ app = typer.Typer(
 @app.callback()
 def _root(
     project: Annotated[Path, typer.Option("-C", "--project", help="The project's directory.")] = Path(),
-    _show: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    _show: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     from llamarig.cli.context import set_project
 

@@ -49,4 +49,5 @@ class Action:
     """Services that this action restarts."""
 
     def to_json(self) -> dict[str, object]:
+        """The documented form, plain data."""
         return dict(asdict(self), restarts=list(self.restarts))

@@ -65,10 +65,12 @@ class DevicePlan:
 
     @property
     def used_mib(self) -> float:
+        """MiB over all services and terms."""
         return sum(self.components.values())
 
     @property
     def free_mib(self) -> float:
+        """MiB of what is usable that no service takes."""
         return self.usable_mib - self.used_mib
 
 
@@ -82,6 +84,7 @@ class RamPlan:
 
     @property
     def components(self) -> dict[str, float]:
+        """MiB per term over all services."""
         total: dict[str, float] = {}
         for terms in self.services.values():
             for term, mib in terms.items():
@@ -90,6 +93,7 @@ class RamPlan:
 
     @property
     def used_mib(self) -> float:
+        """MiB over all services and terms."""
         return sum(self.components.values())
 
 

@@ -41,6 +41,7 @@ class WantedFile:
 
     @property
     def sha256(self) -> str:
+        """Hash of the content as it is written, UTF-8."""
         return hashlib.sha256(self.content.encode()).hexdigest()
 
 
