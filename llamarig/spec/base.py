@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -47,13 +48,21 @@ MiB = Annotated[int, Field(ge=0, le=1 << 24)]
 """A size in MiB (2^20 bytes)."""
 
 
+_CONTROL = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories that could end or forge a line of a unit, an argument file or a terminal."""
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable() and any(unicodedata.category(ch) in _CONTROL for ch in text):
+        raise ValueError("must not contain control characters (a line break, tab or NUL)")
+    return text
+
+
 def _absolute(path: str) -> str:
     parts = path.split("/")
     if not path.startswith("/") or ".." in parts or "." in parts or "" in parts[1:]:
         raise ValueError("must be an absolute path without '.', '..', doubled or trailing slashes")
-    if any(ord(ch) < 32 or ord(ch) == 127 for ch in path):
-        raise ValueError("must not contain control characters")
-    return path
+    return _one_line(path)
 
 
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
@@ -64,19 +73,11 @@ def _relative(path: str) -> str:
     parts = path.split("/")
     if path.startswith("/") or ".." in parts or "" in parts:
         raise ValueError("must be a relative path without '..' or doubled slashes")
-    if any(ord(ch) < 32 or ord(ch) == 127 for ch in path):
-        raise ValueError("must not contain control characters")
-    return path
+    return _one_line(path)
 
 
 RelativePath = Annotated[str, AfterValidator(_relative)]
 """A path below the project or repository that the key is about."""
-
-
-def _one_line(text: str) -> str:
-    if any(ord(ch) < 32 or ord(ch) == 127 for ch in text):
-        raise ValueError("must not contain control characters (a line break, tab or NUL)")
-    return text
 
 
 OneLine = Annotated[str, AfterValidator(_one_line)]

@@ -8,10 +8,14 @@ from pydantic import Field, StringConstraints, model_validator
 
 from llamarig.spec.base import Commit, Lockable, Name, OneLine, RelativePath, SpecModel
 
-Requirement = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+!-]*$")
-]
+Requirement = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+!-]*$")]
 """An exact Python distribution, ``name==version``."""
+
+OptionName = Annotated[str, StringConstraints(pattern=r"^(GGML|LLAMA)_[A-Z0-9_]+$")]
+"""A CMake option of the engine."""
+
+Architecture = Annotated[str, StringConstraints(pattern=r"^[0-9]{2,3}[af]?(-real|-virtual)?$")]
+"""A CUDA architecture in CMake's words, ``120a-real``."""
 
 
 class Source(SpecModel):
@@ -72,7 +76,7 @@ class Build(SpecModel):
     """Compiler processes at once; by default the lesser of cores and memory over ``job-mib``."""
     job_mib: Annotated[int, Field(ge=128, le=16384)] | None = None
     """Memory that one compiler process may take: 1,024 MiB for C++, 4,096 for nvcc when not given."""
-    options: dict[Annotated[str, StringConstraints(pattern=r"^(GGML|LLAMA)_[A-Z0-9_]+$")], OneLine | bool] = {}
+    options: dict[OptionName, OneLine | bool] = Field(default_factory=dict)
     """Further CMake options of the engine; part of the release id."""
     openssl: bool = True
     """Whether the server is linked against OpenSSL (needed for TLS); part of the release id."""
@@ -84,8 +88,8 @@ class Engine(SpecModel):
     commit: Commit
     build_number: Annotated[int, Field(ge=1)]
     source: Source
-    patches: list[Patch] = []
-    architectures: list[Annotated[str, StringConstraints(pattern=r"^[0-9]{2,3}[af]?(-real|-virtual)?$")]] = []
+    patches: list[Patch] = Field(default_factory=list)
+    architectures: list[Architecture] = Field(default_factory=list)
     """CUDA architectures in CMake's words, ``120a-real``; empty for the CPU backend."""
     backend: Literal["cuda", "cpu"]
     build: Build = Build()

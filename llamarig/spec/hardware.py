@@ -8,9 +8,7 @@ from pydantic import Field, StringConstraints
 
 from llamarig.spec.base import Lockable, MiB, Name, OneLine, SpecModel
 
-BusId = Annotated[
-    str, StringConstraints(pattern=r"^([0-9a-f]{4}([0-9a-f]{4})?:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
-]
+BusId = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{4}([0-9a-f]{4})?:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
 """A PCI address as lspci prints it, ``01:00.0`` or ``0000:01:00.0``."""
 
 GpuUuid = Annotated[

@@ -44,11 +44,11 @@ class HostSpec(SpecModel):
 
     schema_version: Literal[1]
     host: HostName
-    labels: dict[Name, OneLine] = {}
+    labels: dict[Name, OneLine] = Field(default_factory=dict)
     connection: Connection = Connection()
     os: Os
     memory: Memory | None = None
-    gpus: Gpus = {}
+    gpus: Gpus = Field(default_factory=dict)
     driver: Driver | None = None
     cuda: Cuda | None = None
     engine: Engine

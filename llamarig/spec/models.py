@@ -52,7 +52,7 @@ class Model(ModelFile):
 
     fetch: Literal["host", "controller", "mirror"] = "host"
     """Who downloads: the host itself, or the controller, which then copies it over SSH."""
-    shards: list[ModelFile] = []
+    shards: list[ModelFile] = Field(default_factory=list)
     """Shards 2 and up, in order; the model itself is shard 1."""
     projector: ModelFile | None = None
     header: Literal["none"] | Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None

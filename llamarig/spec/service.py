@@ -13,6 +13,14 @@ KvType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0",
 
 ClientName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 
+EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
+
+Modality = Literal["text", "vision", "audio"]
+
+
+def _text_only() -> list[Modality]:
+    return ["text"]
+
 
 class KvCache(SpecModel):
     """Types of the two halves of the KV cache."""
@@ -40,7 +48,7 @@ class Speculation(SpecModel):
 class Keys(SpecModel):
     """API keys: generated on the host for the named clients, or taken from a file on the controller."""
 
-    clients: list[ClientName] = ["default"]
+    clients: list[ClientName] = Field(default_factory=lambda: ["default"])
     """Whose keys the host generates; each is shown once, when it is made."""
     file: OneLine | None = None
     """A file on the controller, one key a line, instead of generated keys. May be an ansible-vault file."""
@@ -69,8 +77,8 @@ class Listen(SpecModel):
     tls: Tls | None = None
     plaintext: Literal["accepted"] | None = None
     """Needed beyond loopback when there is no TLS."""
-    cors_origins: list[OneLine] = []
-    allow: list[OneLine] = []
+    cors_origins: list[OneLine] = Field(default_factory=list)
+    allow: list[OneLine] = Field(default_factory=list)
     """Networks in CIDR form that may connect, beyond loopback; empty: any, when not on loopback."""
 
 
@@ -97,7 +105,7 @@ class Expect(SpecModel):
 
     decode_tok_s: Annotated[float, Field(gt=0.0)] | None = None
     prefill_tok_s: Annotated[float, Field(gt=0.0)] | None = None
-    modalities: list[Literal["text", "vision", "audio"]] = ["text"]
+    modalities: list[Modality] = Field(default_factory=_text_only)
 
 
 class Service(SpecModel):
@@ -106,7 +114,7 @@ class Service(SpecModel):
     model: Name
     gpu: Name | None = None
     """The card; none for the CPU backend."""
-    gpus: list[Name] = []
+    gpus: list[Name] = Field(default_factory=list)
     """Several cards, for a model split over them (``split-mode``)."""
     split_mode: Literal["none", "layer", "tensor"] = "none"
     projector_gpu: Name | None = None
@@ -138,12 +146,12 @@ class Service(SpecModel):
     margin_mib: Annotated[int, Field(ge=0, le=1 << 20)] = 512
     """Memory of the card that stays free, taken from what is usable."""
     accept_margin: AcceptMargin | None = None
-    environment: dict[Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")], OneLine] = {}
+    environment: dict[EnvironmentName, OneLine] = Field(default_factory=dict)
     memory_max_mib: MiB | None = None
     """systemd's MemoryMax; by default what the plan says the process needs, and a quarter more."""
     start_timeout_s: Annotated[int, Field(ge=5, le=7200)] | None = None
     expect: Expect = Expect()
-    unsafe_args: list[OneLine] = []
+    unsafe_args: list[OneLine] = Field(default_factory=list)
     """Raw arguments that the schema keeps out on purpose; each is a finding."""
 
     @model_validator(mode="after")
