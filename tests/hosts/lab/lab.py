@@ -1,0 +1,172 @@
+"""A lab: a network of its own, the machines in it, and the key that opens them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from docker.errors import NotFound
+from docker.models.containers import Container
+from docker.models.networks import Network
+
+from lab import archives
+from lab.engine import ensure_engine, stop_engine
+from lab.host import Host, put_file
+from lab.image import ensure_image
+from lab.packages import cache_dir, ensure_commands
+
+LABEL = "llamarig-lab"
+CCACHE = "/var/cache/llamarig/ccache"
+_INIT = "umount -R /sys/fs/cgroup 2>/dev/null; mount -t cgroup2 none /sys/fs/cgroup; exec /usr/lib/systemd/systemd"
+"""On a cgroup v1 machine systemd 257 needs a cgroup2 mount of its own; on v2 this gives the same."""
+
+
+class Lab:
+    """Machines named by their host name, in one network, under one label.
+
+    Two labs do not touch each other; :meth:`remove` takes away only what this one
+    made. ``state`` holds the keys and outlives the process, so a lab can be found again.
+    """
+
+    def __init__(self, name: str, state: Path | None = None) -> None:
+        self.name = name
+        self.state = state if state is not None else cache_dir() / "lab" / "run" / name
+        ensure_commands({"ssh": "openssh-client", "ssh-keygen": "openssh-client"})
+        self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.engine = ensure_engine()
+        self.client = self.engine.client
+        self._identity()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def host(self, name: str, *, fresh: bool = False, ccache: bool = True) -> Host:
+        """The machine of that name, booted; ``fresh`` throws a former one away."""
+        container = self._container(name)
+        if container is not None and fresh:
+            container.remove(force=True, v=True)
+            container = None
+        made = container is None
+        if container is None:
+            container = self._create(name, ccache)
+        if container.status != "running":
+            container.start()
+        container.reload()
+        host = self._describe(name, container)
+        host.wait_booted()
+        if made:
+            archives.hand_out(host)
+        return host
+
+    def hosts(self) -> list[str]:
+        """The names of this lab's machines, running or not."""
+        return sorted(str(container.labels[f"{LABEL}.host"]) for container in self._containers())
+
+    def remove(self) -> None:
+        """Take away the machines, the network, the keys, and the engine if the lab started it."""
+        for container in self._containers():
+            container.remove(force=True, v=True)
+        for network in self.client.networks.list(filters={"label": f"{LABEL}={self.name}"}):
+            network.remove()
+        shutil.rmtree(self.state, ignore_errors=True)
+        if not self.client.containers.list():
+            stop_engine()
+
+    def _containers(self) -> list[Container]:
+        found: list[Container] = self.client.containers.list(all=True, filters={"label": f"{LABEL}={self.name}"})
+        return found
+
+    def _container(self, name: str) -> Container | None:
+        try:
+            container: Container = self.client.containers.get(self._full(name))
+        except NotFound:
+            return None
+        return container
+
+    def _full(self, name: str) -> str:
+        return f"{LABEL}-{self.name}-{name}"
+
+    def _network(self) -> Network:
+        found: list[Network] = self.client.networks.list(filters={"label": f"{LABEL}={self.name}"})
+        if found:
+            return found[0]
+        made: Network = self.client.networks.create(f"{LABEL}-{self.name}", driver="bridge", labels={LABEL: self.name})
+        return made
+
+    def _create(self, name: str, ccache: bool) -> Container:
+        image = ensure_image(self.client)
+        mounts = {str(archives.store()): {"bind": archives.MOUNT, "mode": "rw"}}
+        if ccache:
+            kept = cache_dir() / "ccache"
+            kept.mkdir(parents=True, exist_ok=True)
+            mounts[str(kept)] = {"bind": CCACHE, "mode": "rw"}
+        container: Container = self.client.containers.create(
+            image,
+            ["sh", "-c", _INIT],
+            name=self._full(name),
+            hostname=name,
+            network=self._network().name,
+            labels={LABEL: self.name, f"{LABEL}.host": name},
+            cgroupns="private",
+            cap_add=["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"],
+            security_opt=["seccomp=unconfined", "apparmor=unconfined"],
+            tmpfs={"/run": "", "/run/lock": ""},
+            environment={"container": "docker"},
+            stop_signal="SIGRTMIN+3",
+            volumes=mounts,
+        )
+        private, public = self._key_pair(f"host-{name}")
+        put_file(container, "/etc/ssh/ssh_host_ed25519_key", private.read_bytes(), 0o600)
+        put_file(container, "/etc/ssh/ssh_host_ed25519_key.pub", public.read_bytes(), 0o644)
+        put_file(container, "/etc/ssh/sshd_config.d/lab.conf", b"HostKey /etc/ssh/ssh_host_ed25519_key\n", 0o644)
+        put_file(container, "/root/.ssh/authorized_keys", self._identity()[1].read_bytes(), 0o600)
+        return container
+
+    def _describe(self, name: str, container: Container) -> Host:
+        networks = container.attrs["NetworkSettings"]["Networks"]
+        address = next(str(entry["IPAddress"]) for entry in networks.values())
+        public = self._key_pair(f"host-{name}")[1].read_text().split()
+        host = Host(name, container, address, " ".join(public[:2]), self.state)
+        self._remember(host)
+        return host
+
+    def _remember(self, host: Host) -> None:
+        """Keep known_hosts and ssh_config in step with the machine's address."""
+        lines = host.known_hosts.read_text().splitlines() if host.known_hosts.exists() else []
+        stale = (f"{host.address} ", f"{host.name} ")
+        kept = [line for line in lines if not line.startswith(stale)]
+        kept += [f"{host.address} {host.host_key}", f"{host.name} {host.host_key}"]
+        host.known_hosts.write_text("\n".join(kept) + "\n")
+        blocks = self.state / "ssh_config.d"
+        blocks.mkdir(exist_ok=True)
+        (blocks / host.name).write_text(
+            f"Host {host.name} {host.address}\n"
+            f"  HostName {host.address}\n"
+            "  User root\n"
+            f"  IdentityFile {host.identity_file}\n"
+            "  IdentitiesOnly yes\n"
+            f"  UserKnownHostsFile {host.known_hosts}\n"
+            "  StrictHostKeyChecking yes\n"
+            "  BatchMode yes\n"
+            "  ConnectTimeout 10\n"
+        )
+        host.ssh_config.write_text("".join(block.read_text() for block in sorted(blocks.iterdir())))
+
+    def _identity(self) -> tuple[Path, Path]:
+        return self._key_pair("id_ed25519")
+
+    def _key_pair(self, name: str) -> tuple[Path, Path]:
+        private = self.state / name
+        public = private.with_suffix(".pub")
+        if not private.exists():
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"{LABEL}-{self.name}", "-f", str(private)]
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+        return private, public
