@@ -1,0 +1,167 @@
+"""Reads a project: all host specs below a directory, fleet defaults merged in, every problem with its line."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from llamarig.errors import RigError, RigErrors
+from llamarig.spec.fleet import FLEET_FILE, Fleet, read_fleet
+from llamarig.spec.host import HostSpec
+from llamarig.spec.problem import SpecProblem
+from llamarig.spec.read_yaml import read_file
+from llamarig.spec.tree import Tree, merge
+from llamarig.spec.validate import validate
+
+INVENTORY = "inventory"
+SUFFIX = ".yml"
+
+
+@dataclass
+class LoadedHost:
+    """One spec file: the host it names, its spec when it has no error, and all that is wrong with it."""
+
+    host: str
+    path: Path
+    spec: HostSpec | None
+    errors: list[SpecProblem] = field(default_factory=list)
+    warnings: list[SpecProblem] = field(default_factory=list)
+
+
+@dataclass
+class Project:
+    """A directory with specs, header sidecars and patches."""
+
+    root: Path
+    hosts: list[LoadedHost]
+    errors: list[SpecProblem] = field(default_factory=list)
+    """What is wrong with files that belong to no single host."""
+
+    @property
+    def headers_dir(self) -> Path:
+        """Where ``lock`` keeps the header sidecars of models, by sha256."""
+        return self.root / "headers"
+
+    @property
+    def patches_dir(self) -> Path:
+        """Where ``lock`` keeps patches, by sha256."""
+        return self.root / "patches"
+
+    def valid(self, names: list[str] | None) -> list[LoadedHost]:
+        """The named hosts, or all when ``names`` is None, in the order asked for.
+
+        Raises :class:`RigErrors` with every error of the chosen specs, and
+        :class:`RigError` for a host that no spec names or when there is no spec at all.
+        """
+        chosen = list(self.hosts) if names is None else [self._named(name) for name in dict.fromkeys(names)]
+        errors = list(self.errors) if names is None else []
+        for host in chosen:
+            errors.extend(host.errors)
+        if errors:
+            raise RigErrors([problem.to_error() for problem in dict.fromkeys(errors)])
+        if not chosen:
+            raise RigError(
+                what=f"no host spec below {self.root}",
+                fix="write one with `llamarig init`, or name the project's directory with -C",
+            )
+        return chosen
+
+    def _named(self, name: str) -> LoadedHost:
+        for host in self.hosts:
+            if host.host == name:
+                return host
+        names = [host.host for host in self.hosts]
+        near = difflib.get_close_matches(name, names, n=3)
+        known = near or sorted(names)[:8]
+        raise RigError(
+            what=f"no spec names the host {name!r}",
+            where=str(self.root),
+            fix=f"{'did you mean' if near else 'known hosts:'} {', '.join(known)}" + ("?" if near else "")
+            if known
+            else "there is no spec here; name the project's directory with -C",
+        )
+
+
+def load_project(root: Path) -> Project:
+    """All specs of a project: ``inventory/**/*.yml`` when that folder exists, else ``*.yml`` in ``root``.
+
+    Never raises for the content of a file; what is wrong stands in each host's ``errors``.
+    """
+    inventory = root / INVENTORY
+    if inventory.is_dir():
+        return load_files(root, sorted(inventory.rglob(f"*{SUFFIX}")), inventory)
+    return load_files(root, sorted(root.glob(f"*{SUFFIX}")), root)
+
+
+def load_files(root: Path, paths: list[Path], top: Path) -> Project:
+    """The given spec files as a project; ``top`` is the highest directory whose ``fleet.yml`` counts."""
+    fleets: dict[Path, Fleet] = {}
+    hosts = [_load_host(path, top, fleets, root) for path in paths if path.name != FLEET_FILE]
+    project = Project(root, hosts)
+    for path in paths:
+        if path.name == FLEET_FILE:
+            project.errors.extend(_fleet_of(path.parent, top, fleets).own_errors)
+    _unique_hosts(project)
+    return project
+
+
+def _fleet_of(directory: Path, top: Path, fleets: dict[Path, Fleet]) -> Fleet:
+    """Defaults for specs in ``directory``: its own fleet.yml laid on those above it, up to ``top``."""
+    known = fleets.get(directory)
+    if known is None:
+        above = Fleet() if directory == top or top not in directory.parents else None
+        parent = above if above is not None else _fleet_of(directory.parent, top, fleets)
+        known = read_fleet(directory / FLEET_FILE, parent)
+        fleets[directory] = known
+    return known
+
+
+def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path) -> LoadedHost:
+    fleet = _fleet_of(path.parent, top, fleets)
+    tree, problems = read_file(path)
+    loaded = LoadedHost(path.stem, path, None, [*fleet.errors, *problems])
+    if tree is None:
+        return loaded
+    name = tree.child("host")
+    if name is not None and isinstance(name.value, str) and name.value:
+        loaded.host = name.value
+    if not isinstance(tree.value, dict):
+        loaded.errors.append(
+            SpecProblem(path, tree.line, "a host spec is a mapping of keys", "begin with `host: name`")
+        )
+        return loaded
+    merged = tree if fleet.defaults is None else merge(fleet.defaults, tree)
+    result = validate(merged, root)
+    loaded.errors.extend(result.errors)
+    loaded.warnings.extend(result.warnings)
+    if not loaded.errors:
+        loaded.spec = result.spec
+    return loaded
+
+
+def _unique_hosts(project: Project) -> None:
+    first: dict[str, LoadedHost] = {}
+    for host in project.hosts:
+        other = first.setdefault(host.host, host)
+        if other is host:
+            continue
+        for one, two in ((host, other), (other, host)):
+            one.errors.append(
+                SpecProblem(
+                    one.path,
+                    _host_line(one.path),
+                    f"the host name {host.host!r} is also used by {two.path}",
+                    "give every spec of the project its own `host:`",
+                )
+            )
+            one.spec = None
+
+
+def _host_line(path: Path) -> int:
+    tree, _ = read_file(path)
+    found = tree.child("host") if tree is not None else None
+    return found.line if found is not None else 1
+
+
+__all__ = ["LoadedHost", "Project", "SpecProblem", "Tree", "load_files", "load_project"]

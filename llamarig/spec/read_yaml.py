@@ -1,0 +1,67 @@
+"""Reads one YAML file into a :class:`~llamarig.spec.tree.Tree`, within bounds, and never with a traceback."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import yaml
+
+from llamarig.spec.problem import SpecProblem
+from llamarig.spec.tree import Tree
+from llamarig.spec.yaml_build import Builder, StopReadingError
+from llamarig.spec.yaml_words import syntax_words
+
+MAX_BYTES = 1 << 20
+"""A spec is some kilobytes; beyond a mebibyte it is a wrong file."""
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_WRONG_FILE = "check that this is the right file"
+
+
+def read_file(path: Path) -> tuple[Tree | None, list[SpecProblem]]:
+    """The tree of a file, or None, and every problem on the way; raises nothing for any content."""
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            return None, [SpecProblem(path, 1, "this is not a regular file", _WRONG_FILE)]
+        if info.st_size > MAX_BYTES:
+            return None, [SpecProblem(path, 1, f"the file is larger than {MAX_BYTES:,} bytes", _WRONG_FILE)]
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return None, [SpecProblem(path, 1, f"the file cannot be read: {reason}", "check its path and permissions")]
+    return read_bytes(content, path)
+
+
+def read_bytes(content: bytes, path: Path) -> tuple[Tree | None, list[SpecProblem]]:
+    """The same for content that is at hand; ``path`` is what problems name."""
+    if len(content) > MAX_BYTES:
+        return None, [SpecProblem(path, 1, f"the file is larger than {MAX_BYTES:,} bytes", _WRONG_FILE)]
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        return None, [SpecProblem(path, line, "the file is not UTF-8 text", "save it as UTF-8")]
+    return _parse(text, path)
+
+
+def _parse(text: str, path: Path) -> tuple[Tree | None, list[SpecProblem]]:
+    builder = Builder(path)
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            builder.take(event)
+    except StopReadingError:
+        return None, builder.problems
+    except yaml.YAMLError as error:
+        line, message, fix = syntax_words(error)
+        if isinstance(error, yaml.reader.ReaderError):
+            line = text.count("\n", 0, error.position) + 1
+        builder.problem(line, message, fix)
+        return None, builder.problems
+    root = builder.root
+    if root is None or root.value is None:
+        builder.problem(1, "the file is empty", "write a host spec into it (`llamarig init` makes one), or remove it")
+        return None, builder.problems
+    return root, builder.problems
