@@ -1,0 +1,138 @@
+"""Checks of the unit and its process: state, user, code, arguments, environment, port."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+
+from llamarig.prove.check import Outcome, Rule
+from llamarig.prove.hostile import integer, mapping, sequence, show, text
+from llamarig.prove.services import View
+
+STEERING = ("LLAMA_", "GGML_", "MTMD_", "CUDA_")
+"""Prefixes of the variables that change what the engine does."""
+
+
+def unit_state(view: View) -> Outcome:
+    """The unit is loaded from our file, enabled, running, and systemd knows its newest text."""
+    expected = {"load": "loaded", "active": "active", "sub": "running", "enabled": "enabled", "need-reload": False}
+    wrong = [
+        f"{key} is {show(view.unit.get(key, 'unknown'))} instead of {value}"
+        for key, value in expected.items()
+        if view.unit.get(key) != value
+    ]
+    if not view.unit:
+        return False, f"{view.service['unit']} does not exist"
+    if not view.pid:
+        wrong.append("it has no main process")
+    if wrong:
+        return False, "; ".join(wrong) + f"; its own words: journalctl -u {view.service['unit']}"
+    return True, f"running as process {view.pid}"
+
+
+def restarts(view: View) -> Outcome:
+    """systemd has not had to start it again since it was last started."""
+    count = integer(view.unit, "restarts")
+    if count is None:
+        return False, "the count of restarts is unknown"
+    if count:
+        return False, f"it ended and was started again {count} times; see journalctl -u {view.service['unit']}"
+    return True, "none since it was started"
+
+
+def user(view: View) -> Outcome:
+    """The process runs as the service's own user."""
+    seen = text(view.process, "user")
+    return seen == view.service["user"], f"runs as {show(seen) or 'unknown'}, planned {view.service['user']}"
+
+
+def executable(view: View) -> Outcome:
+    """The running executable lies in the wanted release and has the sha256 of its provenance."""
+    path, digest = text(view.process, "exe"), text(view.process, "exe-sha256")
+    inside = view.release_dir + "/"
+    if view.process.get("deleted") is not False:
+        return False, f"the running file {show(path)} was deleted or replaced on disk; restart the service"
+    if not path.startswith(inside):
+        return False, f"it runs {show(path)}, not a file of {view.release_dir}"
+    known = text(view.provenance, path.removeprefix(inside))
+    if not known:
+        return False, f"{show(path)} is not in the provenance of the release"
+    if digest != known:
+        return False, f"sha256 of what runs is {show(digest)}, the provenance says {show(known)}"
+    return True, f"{show(path)} sha256 {digest[:16]}…"
+
+
+def libraries(view: View) -> Outcome:
+    """Every mapped library of the engine comes from the wanted release and equals its provenance."""
+    inside = view.release_dir + "/"
+    ours = {PurePosixPath(name).name for name in view.provenance}
+    wrong, matched = [], 0
+    for path, digest in mapping(view.process, "mapped").items():
+        name = path.removeprefix(inside)
+        if path == text(view.process, "exe"):
+            continue
+        if path.startswith(inside):
+            if not digest or digest != text(view.provenance, name):
+                wrong.append(f"{show(name)} differs from the provenance")
+            else:
+                matched += 1
+        elif PurePosixPath(path).name in ours or path.startswith("/opt/llamarig/releases/"):
+            wrong.append(f"{show(path)} is mapped from outside the release")
+    wrong += [f"{show(path)} is mapped, which nobody planned" for path in sequence(view.probe, "mapped", "outside")]
+    wanted = any(name.startswith("lib/") for name in view.provenance)
+    if wanted and not matched and not wrong:
+        wrong.append("none of the release's libraries is mapped")
+    return not wrong, "; ".join(wrong[:5]) or f"{matched} libraries equal the provenance"
+
+
+def arguments(view: View) -> Outcome:
+    """argv of the running process equals the plan's, one by one."""
+    seen, planned = sequence(view.process, "argv"), list(view.service["argv"])
+    if seen == planned:
+        return True, f"{len(planned)} arguments as planned"
+    for at, (have, want) in enumerate(zip(seen, planned, strict=False)):
+        if have != want:
+            return False, f"argument {at} is {show(have)}, planned {show(want)}"
+    return False, f"{len(seen)} arguments instead of {len(planned)}"
+
+
+def environment(view: View) -> Outcome:
+    """No variable steers the engine but the planned ones, and those have the planned values."""
+    seen: dict[str, Any] = mapping(view.process, "environment")
+    planned = {key: value for key, value in view.service["environment"].items() if key.startswith(STEERING)}
+    wrong = [f"{show(key)}={show(seen[key])} is not planned" for key in sorted(set(seen) - set(planned))]
+    wrong += [
+        f"{key} is {show(seen[key]) if key in seen else 'missing'}, planned {show(value)}"
+        for key, value in sorted(planned.items())
+        if seen.get(key) != value
+    ]
+    return not wrong, "; ".join(wrong[:5]) or f"{len(planned)} planned variables, no other"
+
+
+def port(view: View) -> Outcome:
+    """Exactly one process owns the address, and it is the unit's main process."""
+    own = mapping(view.probe, "owner")
+    if not view.service["port"]:
+        return own.get("ours") is True, show(text(own, "why")) or f"process {view.pid} listens on {view.port_key}"
+    pids = {integer(owner, "pid") for owner in sequence(view.observed, "ports", view.port_key)}
+    if pids != {view.pid}:
+        names = ", ".join(
+            f"{show(text(owner, 'command'))} ({show(owner.get('pid'))})" if isinstance(owner, dict) else show(owner)
+            for owner in sequence(view.observed, "ports", view.port_key)[:5]
+        )
+        return False, f"{view.port_key} belongs to {names or 'nobody'}, not to process {view.pid} alone"
+    if own.get("ours") is not True:
+        return False, f"{view.port_key}: {show(text(own, 'why')) or 'the owner could not be told'}"
+    return True, f"{view.port_key} belongs to process {view.pid} alone"
+
+
+RULES: tuple[Rule[View], ...] = (
+    Rule("unit", unit_state),
+    Rule("restarts", restarts, needs=("unit",)),
+    Rule("user", user, needs=("unit",)),
+    Rule("executable", executable, needs=("unit",)),
+    Rule("libraries", libraries, needs=("unit",)),
+    Rule("arguments", arguments, needs=("unit",)),
+    Rule("environment", environment, needs=("unit",)),
+    Rule("port", port, needs=("unit",)),
+)
