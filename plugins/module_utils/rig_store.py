@@ -1,0 +1,178 @@
+"""What llamarig keeps on a host: files, releases, models, links, credentials, the record and the lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+from ansible.module_utils.rig_files import (
+    SMALL,
+    Hasher,
+    UnusualFileError,
+    canonical_digest,
+    describe,
+    lstat,
+    read_json,
+    read_kernel,
+    read_link,
+    read_small,
+)
+
+ROOT = "/opt/llamarig"
+STATE = "/var/lib/llamarig"
+RECORD = f"{STATE}/record.json"
+LOCK = "/run/llamarig/lock"
+RELEASE_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}")
+_CLIENT = re.compile(r"#\s*(?:client:?\s+)?(\S+)\s*")
+_MOST_FILES = 4096
+_DEEPEST = 4
+_TEXT = 256 << 10
+"""Bytes of a changed file that are sent along for a diff."""
+
+
+def record(path: str) -> tuple[Any, str]:
+    """The record and its state: absent, ok, edited (its digest does not hold) or unreadable."""
+    try:
+        if lstat(path) is None:
+            return None, "absent"
+        data = read_json(path, SMALL)
+        if not isinstance(data, dict):
+            return None, "unreadable"
+        return data, "ok" if data.get("digest") == canonical_digest(data) else "edited"
+    except (UnusualFileError, RecursionError, ValueError):
+        return None, "unreadable"
+
+
+def small_file(path: str, hasher: Hasher, expected: Any) -> dict[str, Any]:
+    """A text file of ours. Its lines come along only where its hash is not the expected one."""
+    try:
+        info = lstat(path)
+        if info is None:
+            return {"type": "absent"}
+        entry = describe(info)
+        if entry["type"] == "link":
+            entry["target"] = read_link(path)
+        if entry["type"] != "file":
+            return entry
+        entry["size"] = info.st_size
+        if info.st_size > SMALL:
+            return entry | {"sha256": None}
+        entry["sha256"] = hasher.of_path(path)[0]
+        if isinstance(expected, str) and entry["sha256"] != expected and info.st_size <= _TEXT:
+            entry["lines"] = read_small(path, _TEXT).decode("utf-8", "replace").splitlines()
+    except (UnusualFileError, OSError) as error:
+        return {"type": "unreadable", "error": str(error)}
+    return entry
+
+
+def directory(path: str) -> dict[str, Any]:
+    """Type, mode and owner of a directory."""
+    try:
+        info = lstat(path)
+    except UnusualFileError as error:
+        return {"type": "unreadable", "error": str(error)}
+    return {"type": "absent"} if info is None else describe(info)
+
+
+def link(path: str) -> str | None:
+    """Where a link points to; None when it is none."""
+    try:
+        return read_link(path)
+    except (OSError, ValueError):
+        return None
+
+
+def credential(path: str) -> dict[str, Any]:
+    """A key file's place, mode and clients; never a key. A comment line names the client of the next key."""
+    try:
+        info = lstat(path)
+        if info is None:
+            return {"type": "absent"}
+        entry = describe(info)
+        if entry["type"] != "file":
+            return entry
+        lines = read_small(path, 1 << 20).decode("utf-8", "replace").splitlines()
+    except UnusualFileError as error:
+        return {"type": "unreadable", "error": str(error)}
+    clients: list[str] = []
+    keys = 0
+    name = ""
+    for line in lines:
+        if line.startswith("#"):
+            match = _CLIENT.fullmatch(line)
+            name = match[1] if match else ""
+        elif line:
+            keys += 1
+            clients += [name] if name else []
+            name = ""
+    return entry | {"clients": clients, "keys": keys}
+
+
+def release(base: str, hasher: Hasher) -> dict[str, Any] | None:
+    """provenance.json and every file of one release; None when there is no such directory."""
+    try:
+        info = lstat(base)
+    except UnusualFileError:
+        return None
+    if info is None or describe(info)["type"] != "dir":
+        return None
+    provenance = f"{base}/provenance.json"
+    entry: dict[str, Any] = {"provenance": None, "provenance-sha256": None, "files": {}}
+    try:
+        entry["provenance-sha256"] = hasher.of_path(provenance)[0]
+        entry["provenance"] = read_json(provenance, SMALL)
+    except UnusualFileError:
+        pass
+    for path in sorted(walk(base)):
+        if path != provenance:
+            entry["files"][path[len(base) + 1:]] = hasher.describe(path)
+    return entry
+
+
+def walk(base: str, depth: int = 0) -> list[str]:
+    """Everything but directories below ``base``, to a limit; links are listed, never followed."""
+    found: list[str] = []
+    try:
+        with os.scandir(base) as entries:
+            for entry in entries:
+                if len(found) >= _MOST_FILES:
+                    break
+                if entry.is_dir(follow_symlinks=False):
+                    found += walk(entry.path, depth + 1) if depth < _DEEPEST else []
+                else:
+                    found.append(entry.path)
+    except OSError:
+        pass
+    return found[:_MOST_FILES]
+
+
+def release_ids(wanted: Any, current: str | None, recorded: Any) -> list[str]:
+    """Which releases are looked at: the wanted one, the current one and the record's two."""
+    ids: list[str] = []
+    candidates = [wanted, (current or "").removeprefix("releases/")]
+    if isinstance(recorded, dict):
+        candidates += [recorded.get("release"), recorded.get("former-release")]
+    for name in candidates:
+        if isinstance(name, str) and RELEASE_ID.fullmatch(name) and name not in ids:
+            ids.append(name)
+    return ids
+
+
+def lock(path: str, root: str = "") -> dict[str, Any] | None:
+    """Who holds, or held, the lock: the file's JSON, and whether the kernel still knows a lock on it."""
+    try:
+        info = lstat(path)
+        if info is None:
+            return None
+        text = read_small(path, 1 << 16)
+    except UnusualFileError as error:
+        return {"held": True, "error": str(error)}
+    held = any(line.split()[5:6] and line.split()[5].endswith(f":{info.st_ino}".encode())
+               for line in read_kernel(f"{root}/proc/locks").splitlines())
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = text.decode("utf-8", "replace")
+    return (data if isinstance(data, dict) else {"text": data}) | {"held": held}

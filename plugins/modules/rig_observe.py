@@ -1,0 +1,129 @@
+#!/usr/bin/python
+"""Look at a host in one round trip: files, packages, users, releases, models, units, processes, ports."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils import rig_runtime, rig_store, rig_system
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.rig_files import Hasher
+
+DOCUMENTATION = r"""
+module: rig_observe
+short_description: Look at everything that llamarig manages on a host
+description:
+  - Reads files under /proc, /sys, /etc, /opt/llamarig and /var/lib; runs one C(systemctl show) and nothing else.
+  - Changes nothing. Runs as root, on Python 3.11 or later, with the standard library alone.
+options:
+  probe:
+    description: What to look at, see docs/contracts.md, Probe list.
+    type: dict
+    required: true
+author: llamarig
+"""
+
+EXAMPLES = r"""
+- name: Look at the host
+  rig_observe:
+    probe: "{{ llamarig_probe }}"
+  register: looked
+"""
+
+RETURN = r"""
+observed:
+  description: What was seen, see docs/contracts.md, Observed state. All of it is hostile text.
+  returned: success
+  type: dict
+"""
+
+LONGEST = 4096
+"""Characters of a string, and entries of a list, that are handed on."""
+DEEPEST = 24
+
+
+def capped(value: Any, depth: int = 0) -> Any:
+    """The same data with strings and lists cut to what the contract allows, as clean UTF-8."""
+    if isinstance(value, str):
+        return value[:LONGEST].encode("utf-8", "backslashreplace").decode()
+    if depth > DEEPEST:
+        return None
+    if isinstance(value, dict):
+        return {capped(str(key)): capped(item, depth + 1) for key, item in list(value.items())[:LONGEST]}
+    if isinstance(value, list):
+        return [capped(item, depth + 1) for item in value[:LONGEST]]
+    return value
+
+
+def _texts(probe: dict[str, Any], key: str) -> list[str]:
+    return [item for item in probe.get(key) or [] if isinstance(item, str) and "\0" not in item]
+
+
+def _models(probe: dict[str, Any]) -> tuple[list[str], list[str]]:
+    entries = [entry for entry in probe.get("models") or [] if isinstance(entry, dict)]
+    paths = [str(entry["path"]) for entry in entries if entry.get("path")]
+    links = [str(name) for entry in entries for name in entry.get("links") or []]
+    return paths, links
+
+
+def _recorded_files(record: Any) -> dict[str, Any]:
+    files = record.get("files") if isinstance(record, dict) else None
+    return files if isinstance(files, dict) else {}
+
+
+def _left_over(record: Any) -> list[str]:
+    """Units and settings that an earlier apply wrote, so that one that is no longer wanted is seen."""
+    former = record.get("former") if isinstance(record, dict) else None
+    names = [*_recorded_files(record), *(former.get("files") or [] if isinstance(former, dict) else [])]
+    return [name for name in names if isinstance(name, str) and name.startswith("/etc/")]
+
+
+def observe(probe: dict[str, Any], run: rig_runtime.Run) -> dict[str, Any]:
+    """Everything that the probe list asks for."""
+    record, state = rig_store.record(rig_store.RECORD)
+    hasher = Hasher(_recorded_files(record) if state == "ok" else None, bool(probe.get("deep")))
+    expected = probe.get("expected") or {}
+    current = rig_store.link(f"{rig_store.ROOT}/current")
+    model_paths, links = _models(probe)
+    homes = sorted({str(Path(path).parent.parent) for path in model_paths})
+    files = dict.fromkeys([*_texts(probe, "files"), *(_left_over(record) if state == "ok" else [])])
+    releases = {name: rig_store.release(f"{rig_store.ROOT}/releases/{name}", hasher)
+                for name in rig_store.release_ids(probe.get("release"), current, record)}
+    units = rig_runtime.units(_texts(probe, "units"), run)
+    pids = [unit["main-pid"] for unit in units.values() if unit["main-pid"]]
+    processes = {str(pid): rig_runtime.process(pid, hasher) for pid in pids}
+    listens = [entry for entry in probe.get("ports") or [] if isinstance(entry, dict)
+               and isinstance(entry.get("address"), str) and isinstance(entry.get("port"), int)]
+    system = os.uname()
+    return {
+        "schema": 1, "hostname": system.nodename, "arch": system.machine, "boot-id": rig_system.boot_id(),
+        "time": time.time(), "os": rig_system.os_release(), "kernel": system.release,
+        "cores": os.cpu_count() or 0, "ram-mib": rig_system.ram_mib(),
+        "disk": rig_system.disk([rig_store.ROOT, rig_store.STATE, *homes]),
+        "packages": rig_system.packages(_texts(probe, "packages")),
+        "users": rig_system.users(_texts(probe, "users")),
+        "files": {path: rig_store.small_file(path, hasher, expected.get(path)) for path in files},
+        "directories": {path: rig_store.directory(path) for path in _texts(probe, "directories")},
+        "current": current,
+        "releases": {name: found for name, found in releases.items() if found is not None},
+        "models": {path: hasher.describe(path) for path in model_paths},
+        "links": {path: rig_store.link(path) for path in links},
+        "credentials": {path: rig_store.credential(path) for path in _texts(probe, "credentials")},
+        "units": units, "processes": {pid: found for pid, found in processes.items() if found is not None},
+        "ports": rig_runtime.ports(listens, pids),
+        "record": record, "record-state": state, "lock": rig_store.lock(rig_store.LOCK), "gpus": rig_system.gpus(),
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={"probe": {"type": "dict", "required": True}}, supports_check_mode=True)
+    started = time.monotonic()
+    observed = capped(observe(module.params["probe"], module.run_command))
+    module.exit_json(changed=False, observed=observed, seconds=round(time.monotonic() - started, 4))
+
+
+if __name__ == "__main__":
+    main()
