@@ -1,1 +1,1 @@
-"""catalog."""
+"""Facts about the world as YAML, with typed access. Imports nothing of llamarig but errors."""

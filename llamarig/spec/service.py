@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from llamarig.spec.base import AbsolutePath, MiB, Name, OneLine, Port, RelativePath, SpecModel
+from llamarig.spec.base import AbsolutePath, MiB, Name, OneLine, RelativePath, SpecModel
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 """KV cache types of llama.cpp; quantised V needs flash attention."""
@@ -71,7 +71,9 @@ class Listen(SpecModel):
     """Where the server listens and who may ask it."""
 
     address: OneLine = "127.0.0.1"
-    port: Port
+    """An IP address, or the path of a unix socket, which ends in ``.sock`` and takes no port."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Needed for an IP address; 0 (not given) for a socket."""
     keys: Keys = Keys()
     keyless: NoKeys | None = None
     tls: Tls | None = None

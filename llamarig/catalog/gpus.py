@@ -1,0 +1,71 @@
+"""The cards that a spec may name: memory, bandwidth, architecture, and what their generation needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from llamarig.catalog.data import Entry, read
+
+Flavour = Literal["open", "proprietary"]
+"""Of the driver's kernel modules."""
+
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Generation(Entry):
+    """What all cards of one generation ask of driver and toolkit."""
+
+    flavours: list[Flavour]
+    first_toolkit: str | None = None
+    """The first CUDA toolkit that has code for it."""
+    last_toolkit: str | None = None
+    first_driver: str | None = None
+    source: str
+
+
+class Card(Entry):
+    """One card. Sizes are MiB, bandwidth is GB/s (10^9), power is W."""
+
+    name: str
+    """As nvidia-smi prints it."""
+    generation: str
+    architecture: str
+    """As CMAKE_CUDA_ARCHITECTURES names it, without ``-real``: ``120a``, ``89``."""
+    compute_capability: str
+    total_mib: Positive
+    """What nvidia-smi reports."""
+    usable_mib: Positive | None = None
+    """What a process may take at most, where it was measured."""
+    bandwidth_gb_s: Positive
+    power_w: Positive | None = None
+    ecc: bool
+    source: str
+
+
+class _Gpus(Entry):
+    generations: dict[str, Generation]
+    cards: dict[str, Card]
+
+
+@cache
+def _gpus() -> _Gpus:
+    return _Gpus.model_validate(read("gpus.yml"))
+
+
+def cards() -> Mapping[str, Card]:
+    """All cards by the name that a spec uses."""
+    return _gpus().cards
+
+
+def card(name: str) -> Card | None:
+    """The card that a spec calls ``name``, or None when the catalog does not know it."""
+    return _gpus().cards.get(name)
+
+
+def generation(of: Card) -> Generation:
+    """What the card's generation asks of driver and toolkit."""
+    return _gpus().generations[of.generation]
