@@ -1,0 +1,138 @@
+"""Runs the test tiers one after the other and ends with a line for each."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.packages import LabError, ensure_commands
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMANDS = {"git": "git", "openssl": "openssl", "shellcheck": "shellcheck", "systemd-analyze": "systemd"}
+"""What the tests themselves start here, and the Debian package of each."""
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Some of the tests: what pytest is given, and what makes them run."""
+
+    name: str
+    arguments: tuple[str, ...]
+    always: bool = False
+    triggers: tuple[str, ...] = ()
+    """Patterns of paths whose change runs the tier without its flag."""
+
+
+TIERS = (
+    Tier("lint", ("tests/lint",), always=True),
+    Tier("unit", ("tests/unit", "tests/golden", "tests/negative"), always=True),
+    Tier("hosts", ("tests/hosts", "--ignore=tests/hosts/faults", "--lab"), always=True),
+    Tier(
+        "faults",
+        ("tests/hosts/faults", "--lab"),
+        triggers=("roles/*", "plugins/*", "llamarig/converge/*", "llamarig/compare/*", "tests/hosts/faults/*"),
+    ),
+)
+UNBUILT = ("cuda", "fleet")
+"""Tiers that have a flag and no tests yet."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a tier ended: pytest's status and its own last line."""
+
+    tier: str
+    code: int
+    line: str
+    seconds: float
+
+
+def changed_paths() -> list[str]:
+    """Paths that differ from the remote's default branch; empty when there is no remote to compare with."""
+    base = _git("merge-base", "HEAD", "refs/remotes/origin/HEAD")
+    if not base:
+        return []
+    return _git("diff", "--name-only", base).splitlines()
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def chosen(options: argparse.Namespace, changed: list[str]) -> list[Tier]:
+    """The tiers that run: those that always do, those asked for, and those whose inputs changed."""
+    if options.only:
+        return [tier for tier in TIERS if tier.name in options.only]
+    picked = []
+    for tier in TIERS:
+        asked = options.all or getattr(options, tier.name, False)
+        touched = any(fnmatch.fnmatch(path, pattern) for path in changed for pattern in tier.triggers)
+        if tier.always or asked or touched:
+            picked.append(tier)
+    return picked
+
+
+def run_tier(tier: Tier) -> Result:
+    """Run one tier, its output passed on as it comes."""
+    sys.stdout.write(f"\n=== {tier.name}\n")
+    sys.stdout.flush()
+    start = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", "--color=no", "--durations=8", *existing(tier.arguments)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        last = ""
+        for line in process.stdout or ():
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            last = line.strip() or last
+    return Result(tier.name, process.returncode, last, time.monotonic() - start)
+
+
+def existing(arguments: tuple[str, ...]) -> list[str]:
+    """The arguments without directories that hold no test yet."""
+    return [each for each in arguments if each.startswith("-") or any((ROOT / each).rglob("test_*.py"))]
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/test",
+        description="Lint, unit and golden tests, the demo host and four faults; more when asked, "
+        "or when what a tier covers differs from the remote's default branch.",
+    )
+    parser.add_argument("--faults", action="store_true", help="every fault, the QEMU machine, another commit")
+    parser.add_argument("--cuda", action="store_true", help="not built yet")
+    parser.add_argument("--fleet", action="store_true", help="not built yet")
+    parser.add_argument("--all", action="store_true", help="everything")
+    parser.add_argument("--only", action="append", choices=[tier.name for tier in TIERS], help="this tier alone")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Install what is missing, run the tiers, print a line for each; 1 when one failed."""
+    options = parse()
+    for name in UNBUILT:
+        if getattr(options, name):
+            sys.stdout.write(f"the tier {name} is not built yet: there is nothing to run for it\n")
+    try:
+        ensure_commands(COMMANDS)
+    except LabError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    results = [run_tier(tier) for tier in chosen(options, changed_paths())]
+    sys.stdout.write("\n=== all tiers\n")
+    for result in results:
+        word = "ok    " if result.code == 0 else "FAILED"
+        sys.stdout.write(f"{word} {result.tier:8} {result.seconds:6.0f} s  {result.line}\n")
+    return 0 if results and all(result.code == 0 for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
