@@ -71,8 +71,6 @@ class View:
     @property
     def port_key(self) -> str:
         """How the observed state names its address."""
-        if not self.service["port"]:
-            return str(self.service["address"])
         return f"{self.service['address']}:{self.service['port']}"
 
     def said(self, what: str) -> dict[str, Any]:
