@@ -1,0 +1,136 @@
+"""The build of the engine as data: CMake options, targets, packages, and the release they make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llamarig.render.release import release_id
+from llamarig.render.wanted import ROOT, WantedPatch, WantedRelease
+from llamarig.spec.engine import Engine, Patch
+from llamarig.spec.host import HostSpec
+
+TARGETS = ("llama-server", "llama-fit-params", "llama-bench")
+TOOLKITS = f"{ROOT}/cuda"
+"""Each CUDA toolkit lies in a directory of its own below this one, named by its version."""
+
+_SDIST_SUBDIR = "vendor/llama.cpp"
+_HOST_COMPILER = {"debian 13": "14", "debian 12": "12", "ubuntu 24.04": "13", "ubuntu 22.04": "11"}
+"""GCC that the distribution's ``g++`` is; with CUDA it is named explicitly."""
+
+
+def compiler_policy(spec: HostSpec) -> str:
+    """Which compiler builds: the distribution's own, by major version where that is known."""
+    return "gcc-" + _HOST_COMPILER.get(f"{spec.os.distribution} {spec.os.release}", "distribution")
+
+
+def packages(spec: HostSpec) -> dict[str, str | None]:
+    """apt packages that the build needs, without recommendations; any version of the release will do."""
+    names = ["ca-certificates", "ccache", "cmake", "g++", "gcc", "libc6-dev", "ninja-build", "python3"]
+    if spec.engine.build.openssl:
+        names.append("libssl-dev")
+    if spec.engine.source.git is not None or spec.engine.patches:
+        names.append("git")
+    if spec.engine.patches:
+        names.append("patch")
+    return dict.fromkeys(sorted(names))
+
+
+def _switch(value: bool) -> str:
+    return "ON" if value else "OFF"
+
+
+def cmake_options(spec: HostSpec) -> dict[str, str]:
+    """CMake options by name, all of them part of the release id; the user's own win.
+
+    Nothing is fetched while building: the web interface would be, so it is left out.
+    """
+    engine = spec.engine
+    options = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_BUILD_WITH_INSTALL_RPATH": "ON",
+        "CMAKE_INSTALL_RPATH": "$ORIGIN/../lib",
+        "BUILD_SHARED_LIBS": "ON",
+        "GGML_NATIVE": "OFF",
+        "LLAMA_BUILD_NUMBER": str(engine.build_number),
+        "LLAMA_BUILD_APP": "OFF",
+        "LLAMA_BUILD_EXAMPLES": "OFF",
+        "LLAMA_BUILD_TESTS": "OFF",
+        "LLAMA_BUILD_UI": "OFF",
+        "LLAMA_USE_PREBUILT_UI": "OFF",
+        "LLAMA_OPENSSL": _switch(engine.build.openssl),
+    }
+    if engine.backend == "cuda":
+        options |= {
+            "GGML_CUDA": "ON",
+            "GGML_CUDA_NCCL": "OFF",
+            "CMAKE_CUDA_ARCHITECTURES": ";".join(engine.architectures),
+            "CMAKE_CUDA_HOST_COMPILER": _host_compiler(spec),
+        }
+        if spec.cuda is not None:
+            prefix = f"{TOOLKITS}/{spec.cuda.version}"
+            options |= {"CMAKE_CUDA_COMPILER": f"{prefix}/bin/nvcc", "CUDAToolkit_ROOT": prefix}
+    for name, value in sorted(engine.build.options.items()):
+        options[name] = _switch(value) if isinstance(value, bool) else value
+    return options
+
+
+def _host_compiler(spec: HostSpec) -> str:
+    version = compiler_policy(spec).removeprefix("gcc-")
+    return f"g++-{version}" if version.isdigit() else "g++"
+
+
+def _source(engine: Engine) -> dict[str, str]:
+    source = engine.source
+    kind = "git" if source.git is not None else "archive" if source.archive is not None else "sdist"
+    ref: str = getattr(source, kind)
+    subdir = source.subdir or (_SDIST_SUBDIR if kind == "sdist" else "")
+    return {"kind": kind, "ref": ref, "sha256": source.sha256 or "", "subdir": subdir}
+
+
+def patch_name(patch: Patch) -> str:
+    """How a patch is called in the controller's store."""
+    return patch.file or f"pr-{patch.pr}-{(patch.head or 'unlocked')[:12]}.patch"
+
+
+def _inputs(spec: HostSpec, options: dict[str, str], source: dict[str, str]) -> dict[str, Any]:
+    engine = spec.engine
+    return {
+        "commit": engine.commit,
+        "build-number": engine.build_number,
+        "source": source,
+        "patches": [patch.sha256 for patch in engine.patches],
+        "cmake": options,
+        "targets": list(TARGETS),
+        "architectures": list(engine.architectures),
+        "backend": engine.backend,
+        "toolkit": spec.cuda.version if spec.cuda is not None and engine.backend == "cuda" else "",
+        "distribution": f"{spec.os.distribution} {spec.os.release}",
+        "compiler": compiler_policy(spec),
+        "openssl": engine.build.openssl,
+    }
+
+
+def release(spec: HostSpec, flags: tuple[str, ...]) -> WantedRelease:
+    """The build that the spec asks for. Its id is in the label that the binary itself shows."""
+    engine = spec.engine
+    options = cmake_options(spec)
+    source = _source(engine)
+    inputs = _inputs(spec, options, source)
+    identity = release_id(inputs)
+    labelled = options | {"LLAMA_BUILD_COMMIT": identity}
+    default_job_mib = 4096 if engine.backend == "cuda" else 1024
+    return WantedRelease(
+        id=identity,
+        label=identity,
+        commit=engine.commit,
+        build_number=engine.build_number,
+        source=source,
+        patches=tuple(WantedPatch(name=patch_name(patch), sha256=patch.sha256) for patch in engine.patches),
+        cmake=tuple(f"-D{name}={value}" for name, value in labelled.items()),
+        targets=TARGETS,
+        job_mib=engine.build.job_mib or default_job_mib,
+        jobs=engine.build.jobs,
+        backend=engine.backend,
+        inputs=inputs,
+        flags=flags,
+    )

@@ -1,0 +1,161 @@
+"""The sandbox of a service's unit, as data: which directives, and for which kind of service.
+
+What each directive does is in systemd.exec(5) and systemd.resource-control(5). Three
+kinds of service differ: one that needs a GPU, one on a socket, one on a TCP port.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+
+from llamarig.errors import RigError
+
+Directive = tuple[str, str]
+
+ALWAYS: tuple[Directive, ...] = (
+    ("NoNewPrivileges", "yes"),
+    ("CapabilityBoundingSet", ""),
+    ("AmbientCapabilities", ""),
+    ("DevicePolicy", "closed"),
+    ("KeyringMode", "private"),
+    ("LockPersonality", "yes"),
+    ("MemoryDenyWriteExecute", "yes"),
+    ("PrivateIPC", "yes"),
+    ("PrivateMounts", "yes"),
+    ("PrivateTmp", "yes"),
+    ("PrivateUsers", "yes"),
+    ("ProtectClock", "yes"),
+    ("ProtectControlGroups", "yes"),
+    ("ProtectHostname", "yes"),
+    ("ProtectKernelLogs", "yes"),
+    ("ProtectKernelModules", "yes"),
+    ("ProtectKernelTunables", "yes"),
+    ("ProtectProc", "invisible"),
+    ("ProtectSystem", "strict"),
+    ("RemoveIPC", "yes"),
+    ("RestrictNamespaces", "yes"),
+    ("RestrictRealtime", "yes"),
+    ("RestrictSUIDSGID", "yes"),
+    ("SystemCallArchitectures", "native"),
+    ("SystemCallFilter", "@system-service"),
+    ("SystemCallFilter", "~@privileged @resources"),
+    ("SystemCallErrorNumber", "EPERM"),
+)
+
+GPU_DEVICES: tuple[str, ...] = (
+    "char-nvidia",
+    "char-nvidia-frontend",
+    "char-nvidiactl",
+    "char-nvidia-uvm",
+)
+"""Names in /proc/devices behind /dev/nvidia0…, /dev/nvidiactl and /dev/nvidia-uvm. The first
+three are the same major number under the names that different driver branches give it.
+Left out: nvidia-uvm-tools (profilers), nvidia-caps (MIG), nvidia-modeset and DRM nodes (displays)."""
+
+UNPROVEN_ON_GPU: tuple[str, ...] = (
+    "DeviceAllow=" + " ".join(GPU_DEVICES),
+    "MemoryDenyWriteExecute=yes",
+    "PrivateIPC=yes",
+    "PrivateUsers=yes",
+    "ProtectKernelTunables=yes",
+    "ProtectProc=invisible",
+    "ProtectSystem=strict",
+    "RestrictAddressFamilies=AF_INET AF_INET6",
+    "SocketBindDeny=any",
+    "SystemCallFilter=~@privileged @resources",
+)
+"""Directives of a GPU unit that may meet what the driver's library does (mapped code, NUMA and
+affinity calls, its nodes, its files in /proc and /sys) and that no run on a card has proven yet."""
+
+_HIDDEN = ("/home", "/root", "/run/user")
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a service needs of the machine."""
+
+    gpu: bool
+    address: str
+    """An IP address or the path of a unix socket."""
+    port: int
+    """0 for a socket."""
+    allow: tuple[str, ...] = ()
+    """Networks that may connect besides the host itself; empty beyond loopback: any."""
+    models_dir: str = "/var/lib/llamarig/models"
+    lock_memory: bool = False
+
+    @property
+    def socket(self) -> bool:
+        """Whether it listens on a unix socket."""
+        return self.address.startswith("/")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only the host itself can reach its port."""
+        return not self.socket and is_loopback(self.address)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a host name or IP address is the host itself; an unknown name is taken for an outer one."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def _devices(needs: Needs) -> list[Directive]:
+    if not needs.gpu:
+        return [("PrivateDevices", "yes"), ("ProcSubset", "pid")]
+    # PrivateDevices= would hide the card, and the driver's library reads /proc/driver/nvidia.
+    return [("DeviceAllow", f"{device} rw") for device in GPU_DEVICES]
+
+
+def _networks(allow: tuple[str, ...]) -> str:
+    try:
+        return " ".join(str(ip_network(network, strict=False)) for network in allow)
+    except ValueError as error:
+        raise RigError(
+            what=f"listen.allow: {error}", fix="write networks in CIDR form, such as 192.168.1.0/24"
+        ) from error
+
+
+def _network(needs: Needs) -> list[Directive]:
+    if needs.socket:
+        return [("PrivateNetwork", "yes"), ("RestrictAddressFamilies", "AF_UNIX"), ("IPAddressDeny", "any")]
+    directives = [
+        ("RestrictAddressFamilies", "AF_INET AF_INET6"),
+        ("SocketBindDeny", "any"),
+        ("SocketBindAllow", f"tcp:{needs.port}"),
+    ]
+    if needs.loopback:
+        return [*directives, ("IPAddressDeny", "any"), ("IPAddressAllow", "localhost")]
+    if needs.allow:
+        return [*directives, ("IPAddressDeny", "any"), ("IPAddressAllow", f"localhost {_networks(needs.allow)}")]
+    return directives
+
+
+def _home(needs: Needs) -> list[Directive]:
+    path = needs.models_dir
+    if any(path == top or path.startswith(top + "/") for top in _HIDDEN):
+        return [("ProtectHome", "tmpfs"), ("BindReadOnlyPaths", path)]
+    if path.startswith(("/tmp/", "/var/tmp/")):  # noqa: S108 - a user's choice is recognised, nothing is made there
+        return [("ProtectHome", "yes"), ("BindReadOnlyPaths", path)]
+    return [("ProtectHome", "yes")]
+
+
+def _files(needs: Needs) -> list[Directive]:
+    # A socket is for the group of the service; nothing else is ever written.
+    return [("UMask", "0007" if needs.socket else "0077")]
+
+
+def _limits(needs: Needs) -> list[Directive]:
+    limits = [("LimitCORE", "0"), ("TasksMax", "2048")]
+    if needs.lock_memory:
+        limits.append(("LimitMEMLOCK", "infinity"))
+    return limits
+
+
+def sandbox(needs: Needs) -> tuple[Directive, ...]:
+    """Every directive that confines the service, in the order in which the unit shows them."""
+    return (*ALWAYS, *_home(needs), *_devices(needs), *_network(needs), *_files(needs), *_limits(needs))
