@@ -1,0 +1,54 @@
+"""Prove running hosts: one run of Ansible for all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llamarig.converge.explain import explain
+from llamarig.converge.hosts import host_variables
+from llamarig.converge.private import private_directory
+from llamarig.converge.run import Run, run_playbook
+from llamarig.converge.wanted import wanted_for
+from llamarig.errors import ExitCode, RigError
+from llamarig.prove.check import Check
+
+if TYPE_CHECKING:
+    from llamarig.spec.load import LoadedHost
+
+FORKS = 32
+"""Hosts that are asked at once, at most."""
+
+Proof = list[Check] | RigError
+"""The checks of a host, or the error that kept them from being made."""
+
+
+def prove_hosts(project_root: Path, hosts: list[LoadedHost], *, deep: bool = False) -> dict[str, Proof]:
+    """Observe and probe the hosts and judge each against its spec.
+
+    ``deep`` hashes releases and models again instead of trusting recorded stat tuples.
+    """
+    proofs: dict[str, Proof] = {}
+    with private_directory() as private:
+        variables: dict[str, dict[str, Any]] = {}
+        for loaded in hosts:
+            try:
+                wanted = wanted_for(project_root, loaded)
+                variables[loaded.host] = host_variables(project_root, loaded, wanted, private, deep=deep)
+            except RigError as error:
+                proofs[loaded.host] = error
+        if variables:
+            run = run_playbook("verify", variables, private, options=("--forks", str(min(FORKS, len(variables)))))
+            proofs |= {host: read_proof(run, host) for host in variables}
+    return {loaded.host: proofs[loaded.host] for loaded in hosts}
+
+
+def read_proof(run: Run, host: str) -> Proof:
+    """The checks that a finished run made on ``host``; red checks are checks, not a failed host."""
+    outcome = run.hosts[host]
+    checks = outcome.results.get("rig_prove", {}).get("checks")
+    if isinstance(checks, list) and checks:
+        return [Check(each["name"], each["ok"], each["detail"], each["blocked-by"]) for each in checks]
+    if outcome.failures:
+        return explain(host, outcome.failures[-1])
+    return RigError("Ansible ended without an answer", host, run.messages[-4000:], code=ExitCode.HOST_FAILED)
