@@ -20,8 +20,12 @@ from lab.packages import cache_dir, ensure_commands
 
 LABEL = "llamarig-lab"
 CCACHE = "/var/cache/llamarig/ccache"
-_INIT = "umount -R /sys/fs/cgroup 2>/dev/null; mount -t cgroup2 none /sys/fs/cgroup; exec /usr/lib/systemd/systemd"
-"""On a cgroup v1 machine systemd 257 needs a cgroup2 mount of its own; on v2 this gives the same."""
+_INIT = (
+    "umount -R /sys/fs/cgroup 2>/dev/null; mount -t cgroup2 none /sys/fs/cgroup; "
+    "mount --make-rshared /; exec /usr/lib/systemd/systemd"
+)
+"""On a cgroup v1 machine systemd 257 needs a cgroup2 mount of its own; on v2 this gives the same.
+The root has to be shared as on a real machine, or LoadCredential= mounts stay out of sight."""
 
 
 class Lab:
