@@ -52,15 +52,17 @@ class Lab:
     ) -> None:
         self.remove()
 
-    def host(self, name: str, *, fresh: bool = False, ccache: bool = True) -> Host:
-        """The machine of that name, booted; ``fresh`` throws a former one away."""
+    def host(self, name: str, *, fresh: bool = False, image: str | None = None) -> Host:
+        """The machine of that name, booted; ``fresh`` throws a former one away.
+
+        A new one is bare, unless ``image`` names a :meth:`snapshot`.
+        """
+        if fresh:
+            self.discard(name)
         container = self._container(name)
-        if container is not None and fresh:
-            container.remove(force=True, v=True)
-            container = None
-        made = container is None
+        made = container is None and image is None
         if container is None:
-            container = self._create(name, ccache)
+            container = self._create(name, image or ensure_image(self.client))
         if container.status != "running":
             container.start()
         container.reload()
@@ -74,12 +76,34 @@ class Lab:
         """The names of this lab's machines, running or not."""
         return sorted(str(container.labels[f"{LABEL}.host"]) for container in self._containers())
 
-    def remove(self) -> None:
-        """Take away the machines, the network, the keys, and the engine if the lab started it."""
+    def discard(self, name: str) -> None:
+        """Take one machine away, if it is there."""
+        container = self._container(name)
+        if container is not None:
+            container.remove(force=True, v=True)
+
+    def snapshot(self, host: Host, tag: str) -> str:
+        """An image of a machine's disk as it is now; further machines can start from it. Gone with the lab."""
+        repository = f"{LABEL}-{self.name}"
+        host.exec("sync")
+        host.container.commit(repository=repository, tag=tag, changes=f"LABEL {LABEL}={self.name}")
+        return f"{repository}:{tag}"
+
+    def clear(self) -> None:
+        """Take away the machines, their network and snapshots, and the keys; then start with new keys."""
         for container in self._containers():
             container.remove(force=True, v=True)
         for network in self.client.networks.list(filters={"label": f"{LABEL}={self.name}"}):
             network.remove()
+        for image in self.client.images.list(f"{LABEL}-{self.name}"):
+            self.client.images.remove(str(image.id), force=True)
+        shutil.rmtree(self.state, ignore_errors=True)
+        self.state.mkdir(parents=True, mode=0o700)
+        self._identity()
+
+    def remove(self) -> None:
+        """Take away all of the lab, and the engine if a lab started it and nobody else uses it."""
+        self.clear()
         shutil.rmtree(self.state, ignore_errors=True)
         if not self.client.containers.list():
             stop_engine()
@@ -105,13 +129,13 @@ class Lab:
         made: Network = self.client.networks.create(f"{LABEL}-{self.name}", driver="bridge", labels={LABEL: self.name})
         return made
 
-    def _create(self, name: str, ccache: bool) -> Container:
-        image = ensure_image(self.client)
-        mounts = {str(archives.store()): {"bind": archives.MOUNT, "mode": "rw"}}
-        if ccache:
-            kept = cache_dir() / "ccache"
-            kept.mkdir(parents=True, exist_ok=True)
-            mounts[str(kept)] = {"bind": CCACHE, "mode": "rw"}
+    def _create(self, name: str, image: str) -> Container:
+        kept = cache_dir() / "ccache"
+        kept.mkdir(parents=True, exist_ok=True)
+        mounts = {
+            str(archives.store()): {"bind": archives.MOUNT, "mode": "rw"},
+            str(kept): {"bind": CCACHE, "mode": "rw"},
+        }
         container: Container = self.client.containers.create(
             image,
             ["sh", "-c", _INIT],
