@@ -1,0 +1,24 @@
+"""What the host is asked to look at, from what is wanted there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llamarig.render.wanted import Wanted
+
+
+def probe_list(wanted: Wanted, deep: bool = False) -> dict[str, Any]:
+    """The ``probe`` of ``rig_observe`` (docs/contracts.md, Probe list); ``deep`` hashes every file again."""
+    return {
+        "files": [file.path for file in wanted.files],
+        "expected": {file.path: file.sha256 for file in wanted.files},
+        "directories": [path for path, _, _, _ in wanted.directories],
+        "packages": list(wanted.packages),
+        "users": [user.name for user in wanted.users],
+        "release": wanted.release.id,
+        "models": [{"path": model.path, "links": list(model.links)} for model in wanted.models],
+        "credentials": [entry.path for entry in wanted.credentials],
+        "units": [service.unit for service in wanted.services],
+        "ports": [{"address": service.address, "port": service.port} for service in wanted.services],
+        "deep": deep,
+    }
