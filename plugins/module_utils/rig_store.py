@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import time
 from typing import Any
 
 from ansible.module_utils.rig_files import (
@@ -15,7 +15,6 @@ from ansible.module_utils.rig_files import (
     describe,
     lstat,
     read_json,
-    read_kernel,
     read_link,
     read_small,
 )
@@ -160,19 +159,13 @@ def release_ids(wanted: Any, current: str | None, recorded: Any) -> list[str]:
     return ids
 
 
-def lock(path: str, root: str = "") -> dict[str, Any] | None:
-    """Who holds, or held, the lock: the file's JSON, and whether the kernel still knows a lock on it."""
+def lock(path: str) -> dict[str, Any] | None:
+    """What the lock says of its holder, and how many seconds ago it was renewed; None when there is none."""
     try:
         info = lstat(path)
         if info is None:
             return None
-        text = read_small(path, 1 << 16)
+        data = read_json(path, 1 << 16)
     except UnusualFileError as error:
-        return {"held": True, "error": str(error)}
-    held = any(line.split()[5:6] and line.split()[5].endswith(f":{info.st_ino}".encode())
-               for line in read_kernel(f"{root}/proc/locks").splitlines())
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = text.decode("utf-8", "replace")
-    return (data if isinstance(data, dict) else {"text": data}) | {"held": held}
+        return {"error": str(error)}
+    return (data if isinstance(data, dict) else {}) | {"age-s": round(time.time() - info.st_mtime, 1)}
