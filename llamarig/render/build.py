@@ -24,12 +24,13 @@ def compiler_policy(spec: HostSpec) -> str:
 
 
 def packages(spec: HostSpec) -> dict[str, str | None]:
-    """apt packages that the build needs, without recommendations; any version of the release will do."""
+    """apt packages that the build needs, without recommendations; any version of the release will do.
+
+    Sources come from the controller, so the host needs no git.
+    """
     names = ["ca-certificates", "ccache", "cmake", "g++", "gcc", "libc6-dev", "ninja-build", "python3"]
     if spec.engine.build.openssl:
         names.append("libssl-dev")
-    if spec.engine.source.git is not None or spec.engine.patches:
-        names.append("git")
     if spec.engine.patches:
         names.append("patch")
     return dict.fromkeys(sorted(names))
