@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import time
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils import rig_store
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.rig_disk import write_whole
 from ansible.module_utils.rig_files import Hasher, UnusualFileError, canonical_digest, lstat, stat_tuple
 
 DOCUMENTATION = r"""
@@ -128,28 +127,6 @@ def left_over(before: Any, files: dict[str, Any]) -> list[str]:
                    and name not in files and Path(name).exists()})
 
 
-def write(path: str, record: dict[str, Any]) -> None:
-    """Replace the record as a whole, so that a reader sees the old or the new one."""
-    temporary = f"{path}.{secrets.token_hex(8)}"
-    data = (json.dumps(record, indent=1, sort_keys=True) + "\n").encode()
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            os.fchmod(file.fileno(), 0o644)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    directory = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
 def compose(params: dict[str, Any], before: Any, state: str) -> dict[str, Any]:
     """The new record. Only a former record whose digest holds is believed."""
     trusted = before if state == "ok" else None
@@ -192,7 +169,8 @@ def main() -> None:
         record = compose(module.params, before, state)
         changed = module.params["force"] or state != "ok" or not same(before, record)
         if changed and not module.check_mode:
-            write(rig_store.RECORD, record)
+            content = json.dumps(record, indent=1, sort_keys=True) + "\n"
+            write_whole(Path(rig_store.RECORD), content.encode())
     except (UnusualFileError, OSError) as error:
         module.fail_json(msg=f"The record could not be written: {error}")
     module.exit_json(changed=changed, record=record if changed else before)
