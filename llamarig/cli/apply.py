@@ -1,0 +1,84 @@
+"""``llamarig apply``: make hosts what their specs say, and prove it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from llamarig.errors import ExitCode, RigError
+
+if TYPE_CHECKING:
+    from llamarig.converge.apply import HostApply
+
+
+def apply(
+    hosts: Annotated[list[str] | None, typer.Argument(help="Hosts, by the `host:` of their specs.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Say what would be done; touch nothing.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Walk all roles, whatever the comparison says.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Hash every release and model file again.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Prove the services even when nothing changes.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a running service is restarted.")] = False,
+    break_lock: Annotated[bool, typer.Option("--break-lock", help="Take the lock from whoever holds it.")] = False,
+    ask_become_pass: Annotated[bool, typer.Option("--ask-become-pass", "-K", help="Ask for sudo's password.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Make hosts what their specs say, and prove it."""
+    from llamarig.cli.apply_view import Progress, describe, say_outcome
+    from llamarig.cli.context import emit_json, project_root, select
+    from llamarig.converge import apply as work
+
+    loaded = select(hosts or [], all_)
+    with work.private_directory() as private:
+        options = work.Options(
+            check=check,
+            full=full,
+            deep=deep,
+            verify=verify,
+            break_lock=break_lock,
+            become_password_file=_become_password(private) if ask_become_pass else None,
+        )
+        prepared = work.prepare(project_root(), loaded, private, options)
+        work.look(prepared, private, full=full)
+        if not as_json:
+            describe(prepared)
+        progress = Progress()
+        todo = [] if check else work.to_converge(prepared, options)
+        if todo:
+            if not yes:
+                ask_restart(todo)
+            with progress:
+                work.converge(todo, private, options, progress)
+    if as_json:
+        keys = {"new-keys": progress.keys} if progress.keys else {}
+        emit_json({"hosts": [host.to_json() for host in prepared], **keys})
+    else:
+        say_outcome(prepared, progress.keys, check=check)
+    raise typer.Exit(int(max((host.error.code for host in prepared if host.error), default=ExitCode.OK)))
+
+
+def _become_password(private: Path) -> str:
+    """Ask once; the answer goes into the private directory and is wiped with it."""
+    from getpass import getpass
+
+    from llamarig.converge.private import write_private
+
+    return str(write_private(private / "become", getpass("sudo password: ") + "\n"))
+
+
+def ask_restart(hosts: list[HostApply]) -> None:
+    """Ask before running services are restarted.
+
+    Raises :class:`RigError` when there is nobody to ask, or the answer is no.
+    """
+    services = [f"{service} on {host.host}" for host in hosts for service in host.running]
+    if not services:
+        return
+    what = "running services would be restarted: " + ", ".join(services)
+    if not sys.stdin.isatty():
+        raise RigError(what=what, why="there is no terminal to ask on", fix="give --yes, or --check to only look")
+    if not typer.confirm(f"{what}. Go on?", err=True):
+        raise RigError(what="stopped; nothing was touched")

@@ -1,0 +1,161 @@
+"""Bring hosts to their specs: refuse, look, decide, converge, and say what happened to each."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llamarig.converge.decide import Decision, decide
+from llamarig.converge.events import Sink
+from llamarig.converge.explain import explain
+from llamarig.converge.hosts import host_variables
+from llamarig.converge.observe import observe_variables
+from llamarig.converge.private import private_directory
+from llamarig.converge.refuse import refusals
+from llamarig.converge.run import HostOutcome, Run, run_playbook
+from llamarig.converge.wanted import plan_for, wanted_for
+from llamarig.errors import ExitCode, RigError, RigErrors
+
+if TYPE_CHECKING:
+    from llamarig.spec.load import LoadedHost
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to apply."""
+
+    check: bool = False
+    full: bool = False
+    deep: bool = False
+    verify: bool = False
+    break_lock: bool = False
+    become_password_file: str | None = None
+
+
+@dataclass
+class HostApply:
+    """One host on its way through an apply."""
+
+    host: str
+    variables: dict[str, Any] = field(default_factory=dict)
+    observed: dict[str, Any] = field(default_factory=dict)
+    decision: Decision | None = None
+    changed: int = 0
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    error: RigError | None = None
+    seconds: float = 0.0
+    converged: bool = False
+    """Whether roles ran (False: nothing was to be done, or it was a check)."""
+
+    @property
+    def running(self) -> list[str]:
+        """Services that run now and would be restarted."""
+        if self.decision is None:
+            return []
+        units = {service["name"]: service["unit"] for service in self.variables["llamarig_wanted"]["services"]}
+        seen = self.observed.get("units", {})
+        return [
+            name for name in self.decision.restarts if seen.get(units[name], {}).get("active") in {"active", "activating"}
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented form of ``apply --json``."""
+        error = None
+        if self.error is not None:
+            error = {"what": self.error.what, "why": self.error.why, "fix": self.error.fix}
+        return {
+            "host": self.host,
+            "actions": self.decision.to_json()["actions"] if self.decision else [],
+            "changed": self.changed,
+            "ok": self.error is None,
+            "error": error,
+            "checks": self.checks,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def prepare(root: Path, hosts: list[LoadedHost], private: Path, options: Options) -> list[HostApply]:
+    """Plan every host and refuse before anything is touched.
+
+    Raises :class:`RigErrors` with all refusals of all hosts.
+    """
+    prepared, errors = [], []
+    for loaded in hosts:
+        try:
+            plan = plan_for(root, loaded)
+            refused = refusals(loaded, plan)
+            errors += refused
+            if refused:
+                continue
+            variables = host_variables(root, loaded, wanted_for(root, loaded, plan), private, deep=options.deep)
+        except RigError as error:
+            errors.append(error)
+            continue
+        if options.become_password_file is not None and variables.get("ansible_become"):
+            variables.setdefault("llamarig_become_password_file", options.become_password_file)
+        prepared.append(HostApply(loaded.host, variables))
+    if errors:
+        raise RigErrors(errors)
+    return prepared
+
+
+def look(hosts: list[HostApply], private: Path, *, full: bool = False) -> None:
+    """Observe all hosts at once and decide for each."""
+    started = time.monotonic()
+    light = {host.host: {k: v for k, v in host.variables.items() if k != "llamarig_wanted"} for host in hosts}
+    answers = observe_variables(light, private)
+    for host in hosts:
+        answer = answers[host.host]
+        host.seconds = time.monotonic() - started
+        if isinstance(answer, RigError):
+            host.error = answer
+            continue
+        host.observed = answer
+        try:
+            host.decision = decide(host.variables["llamarig_wanted"], answer, full=full)
+        except RigError as error:
+            host.error = error
+
+
+def to_converge(hosts: list[HostApply], options: Options) -> list[HostApply]:
+    """The hosts on which something is to be run."""
+    walk = options.full or options.verify
+    return [host for host in hosts if host.error is None and host.decision and (host.decision.actions or walk)]
+
+
+def converge(hosts: list[HostApply], private: Path, options: Options, sink: Sink) -> Run:
+    """Run the playbook on ``hosts`` and write what happened into each."""
+    started = time.monotonic()
+    extra = {
+        "llamarig_full": options.full,
+        "llamarig_verify": options.verify,
+        "llamarig_break_lock": options.break_lock,
+    }
+    run = run_playbook("site", {host.host: host.variables for host in hosts}, private, sink=sink, extra=extra)
+    for host in hosts:
+        outcome = run.hosts[host.host]
+        host.converged = True
+        host.changed = outcome.changed
+        host.seconds += time.monotonic() - started
+        host.checks = outcome.results.get("rig_prove", {}).get("checks", [])
+        host.error = _error(host.host, outcome, run)
+    return run
+
+
+def _error(host: str, outcome: HostOutcome, run: Run) -> RigError | None:
+    """The error of a host: the last failure speaks, since a rescue ends in one that tells the whole story."""
+    if outcome.failures:
+        return explain(host, outcome.failures[-1])
+    if not outcome.ran or run.status not in {0, 2, 4}:
+        return RigError(
+            what="Ansible ended before this host was done",
+            where=host,
+            why=run.messages[-4000:],
+            code=ExitCode.HOST_FAILED,
+        )
+    return None
+
+
+__all__ = ["HostApply", "Options", "converge", "look", "prepare", "private_directory", "to_converge"]

@@ -1,0 +1,35 @@
+"""From a spec to what its host shall be: headers, plan, wanted state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llamarig.errors import RigError
+
+if TYPE_CHECKING:
+    from llamarig.plan.types import Plan
+    from llamarig.render.wanted import Wanted
+    from llamarig.spec.host import HostSpec
+    from llamarig.spec.load import LoadedHost
+
+
+def spec_of(loaded: LoadedHost) -> HostSpec:
+    """The spec of a host that was loaded without errors."""
+    if loaded.spec is None:
+        raise RigError(what="the spec has errors", where=str(loaded.path), fix="run `llamarig check`")
+    return loaded.spec
+
+
+def plan_for(project_root: Path, loaded: LoadedHost) -> Plan:
+    """Plan a host from the headers that are at hand; one that is not gives a finding, never an error."""
+    from llamarig.plan import plan_host  # noqa: PLC0415 - planning is heavy, many verbs do without
+
+    return plan_host(spec_of(loaded), project_root)
+
+
+def wanted_for(project_root: Path, loaded: LoadedHost, plan: Plan | None = None) -> Wanted:
+    """The wanted state of a host; plans it unless ``plan`` is given."""
+    from llamarig.render import wanted_state  # noqa: PLC0415 - see above
+
+    return wanted_state(spec_of(loaded), plan or plan_for(project_root, loaded), project_root)
