@@ -24,6 +24,30 @@ def network_cut(host: Host) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def slow_network(host: Host, mbit: int) -> Iterator[None]:
+    """What reaches the machine is held to ``mbit`` Mbit/s, so that a copy can be caught halfway.
+
+    The machine's end of the cable shapes what it sends; what it gets is shaped at the other
+    end, which lies in this machine's own network: a short-lived helper container works there.
+    """
+    peer = host.exec("cat /sys/class/net/eth0/iflink").output.strip()
+    find = f'for d in /sys/class/net/*; do [ "$(cat $d/ifindex)" = {peer} ] && DEV=${{d##*/}}; done; '
+    _outside(host, find + f"tc qdisc replace dev $DEV root tbf rate {mbit}mbit burst 64k latency 200ms")
+    try:
+        yield
+    finally:
+        _outside(host, find + "tc qdisc del dev $DEV root")
+
+
+def _outside(host: Host, command: str) -> None:
+    """Run a command in the network of the machine that the lab runs on, with the tools of the lab's image."""
+    client, image = host.container.client, host.container.image
+    if client is None or image is None:
+        raise LabError("the container has lost its engine")
+    client.containers.run(image, ["sh", "-ec", command], network_mode="host", cap_add=["NET_ADMIN"], remove=True)
+
+
+@contextlib.contextmanager
 def small_disk(host: Host, path: str, mib: int) -> Iterator[None]:
     """A filesystem of ``mib`` MiB over ``path``; what lay there is back at the end."""
     host.exec(f"mkdir -p {path} && mount -t tmpfs -o size={mib}m,mode=0755 tmpfs {path}")
@@ -36,6 +60,11 @@ def small_disk(host: Host, path: str, mib: int) -> Iterator[None]:
 def kill(host: Host, pid: int, signal: str = "KILL") -> None:
     """Send a signal to one process of the machine, by its id there."""
     host.exec(f"kill -{signal} {pid}")
+
+
+def pull_the_plug(host: Host) -> None:
+    """Power lost: every process of the machine ends at once, nothing is flushed or told."""
+    host.container.kill()
 
 
 def main_pid(host: Host, unit: str) -> int:
