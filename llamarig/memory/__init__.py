@@ -1,1 +1,10 @@
-"""memory."""
+"""The memory of a llama.cpp server, computed from a model's header: one file a term."""
+
+from __future__ import annotations
+
+from llamarig.memory.estimate import TERMS, Estimate, estimate
+from llamarig.memory.projector import projector_mib
+from llamarig.memory.settings import Settings
+from llamarig.memory.shape import Shape, read_shape
+
+__all__ = ["TERMS", "Estimate", "Settings", "Shape", "estimate", "projector_mib", "read_shape"]

@@ -5,7 +5,7 @@ Sizes are MiB (2^20 bytes) as floats; the JSON form rounds them to two decimals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Term = Literal[
@@ -129,3 +129,10 @@ class Plan:
     services: dict[str, ServicePlan]
     findings: tuple[Finding, ...] = ()
     alternatives: tuple[dict[str, Any], ...] = field(default=())
+    """What would fit instead, in order of harm; each was planned."""
+    ram_detail: dict[str, dict[str, float]] = field(default_factory=dict)
+    """What each service's ``process`` term in RAM is made of: ``base``, ``checkpoints``, ``prompt-cache``."""
+
+    def with_alternatives(self, alternatives: tuple[dict[str, Any], ...]) -> Plan:
+        """The same plan, with what would fit instead."""
+        return replace(self, alternatives=alternatives)

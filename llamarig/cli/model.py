@@ -1,0 +1,171 @@
+"""``llamarig model``: look into a GGUF file, with no spec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llamarig.cli.context import emit_json, out
+from llamarig.errors import RigError
+
+if TYPE_CHECKING:
+    from llamarig.gguf import Header
+    from llamarig.memory import Settings
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help="Look into a GGUF file."
+)
+
+_SHOWN_VALUE = 100
+
+
+@app.command()
+def header(
+    file: Annotated[Path, typer.Argument(help="A GGUF file, the first shard of a model, or a header sidecar.")],
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    tensors: Annotated[bool, typer.Option("--tensors", help="List the tensors too.")] = False,
+) -> None:
+    """Show the keys and tensors of a model, and whether its file is whole."""
+    from llamarig.gguf import Omitted
+
+    found = _read(file)
+    metadata = {
+        key: f"{value.length:,} x {value.element}" if isinstance(value, Omitted) else value
+        for key, value in found.metadata.items()
+    }
+    if json_:
+        emit_json(_header_json(found, metadata, tensors))
+        return
+    from rich.markup import escape
+
+    out().print(f"[bold]{escape(found.name)}[/], GGUF {found.version}, {len(found.tensors):,} tensors")
+    out().print(f"{found.minimum_size:,} bytes in {found.shards} file(s), whole")
+    for key, value in metadata.items():
+        text = "".join(ch if ch.isprintable() else "·" for ch in str(value)[:_SHOWN_VALUE])
+        out().print(f"  {escape(key)} = {escape(text)}")
+    if tensors:
+        for tensor in found.tensors:
+            dims = " x ".join(str(dim) for dim in tensor.dims)
+            out().print(f"  {escape(tensor.name)}  {tensor.type}  {dims}  {tensor.size:,} bytes")
+
+
+def _header_json(found: Header, metadata: dict[str, Any], tensors: bool) -> dict[str, Any]:
+    data = {
+        "architecture": found.architecture,
+        "name": found.name,
+        "gguf-version": found.version,
+        "shards": found.shards,
+        "size": found.minimum_size,
+        "metadata": {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()},
+    }
+    if tensors:
+        data["tensors"] = [
+            {"name": tensor.name, "type": tensor.type, "dims": list(tensor.dims), "size": tensor.size}
+            for tensor in found.tensors
+        ]
+    return data
+
+
+def _read(file: Path) -> Header:
+    from llamarig.gguf import load_sidecar, read_shards
+
+    if not file.is_file():
+        raise RigError(what="there is no such file", where=str(file))
+    return load_sidecar(file) if file.suffix == ".json" else read_shards(file)
+
+
+@app.command()
+def memory(
+    file: Annotated[Path, typer.Argument(help="A GGUF file, the first shard of a model, or a header sidecar.")],
+    *,
+    context: Annotated[int, typer.Option("--context", min=1, help="Tokens in the window, over all slots.")],
+    ubatch: Annotated[int, typer.Option("--ubatch", min=1, help="Tokens of one pass.")] = 512,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Tokens of one batch.")] = 2048,
+    parallel: Annotated[int, typer.Option("--parallel", min=1, max=256, help="Slots.")] = 1,
+    cache_k: Annotated[str, typer.Option("--cache-k", help="Type of the K cache.")] = "f16",
+    cache_v: Annotated[str, typer.Option("--cache-v", help="Type of the V cache.")] = "f16",
+    spec_type: Annotated[str | None, typer.Option("--spec-type", help="Kind of speculation.")] = None,
+    n_max: Annotated[int, typer.Option("--n-max", min=0, max=64, help="Longest draft.")] = 0,
+    draft_cache: Annotated[str, typer.Option("--draft-cache", help="Type of the draft's cache.")] = "f16",
+    backend: Annotated[str, typer.Option("--backend", help="cuda or cpu.")] = "cuda",
+    flash_attn: Annotated[str, typer.Option("--flash-attn", help="on or off.")] = "on",
+    kv_unified: Annotated[bool, typer.Option("--kv-unified", help="One KV cache for all slots.")] = False,
+    engine: Annotated[str | None, typer.Option("--engine", help="Engine version, b10454 or 10454.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compute a server's memory for any GGUF, with no spec. ``--n-max`` alone means the file's own MTP head."""
+    from llamarig.memory import TERMS, Settings, estimate
+
+    _choice("--backend", backend, ("cuda", "cpu"))
+    _choice("--flash-attn", flash_attn, ("on", "off"))
+    kind = spec_type if spec_type not in (None, "none") else ("draft-mtp" if n_max else None)
+    if kind is not None:
+        _choice("--spec-type", kind, ("draft-mtp", "draft-model", "eagle3", "dflash", "ngram-mod", "ngram-simple"))
+    settings = Settings(
+        context=context,
+        backend="cpu" if backend == "cpu" else "cuda",
+        parallel=parallel,
+        kv_unified=kv_unified,
+        batch=batch,
+        ubatch=ubatch,
+        cache_k=cache_k,
+        cache_v=cache_v,
+        flash_attention=flash_attn == "on",
+        speculation=kind,
+        n_max=(n_max or _DEFAULT_N_MAX) if kind else 0,
+        draft_k=draft_cache,
+        draft_v=draft_cache,
+        attention_rotation=_rotates(engine),
+    )
+    _print_memory(settings, estimate(_read(file), settings), list(TERMS), json_)
+
+
+_DEFAULT_N_MAX = 3
+"""The engine's own default of --spec-draft-n-max."""
+
+_FIRST_SUPPORTED = 10450
+"""The memory model of July 2026 and later: f16 mask, logits for outputs only, staging, rotation."""
+
+
+def _choice(flag: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise RigError(what=f"{flag} is {value!r}", fix=f"use one of {', '.join(known)}")
+
+
+def _rotates(engine: str | None) -> bool:
+    """Whether that engine version follows the memory model computed here; refuses the older ones."""
+    if engine is None:
+        return True
+    digits = engine.removeprefix("b").removeprefix("v")
+    if digits.isdecimal() and int(digits) < _FIRST_SUPPORTED:
+        raise RigError(
+            what=f"the memory model of engine {engine} is not known",
+            why=f"it changed in May and July 2026; builds from b{_FIRST_SUPPORTED} on are computed",
+            fix="name a later build",
+        )
+    return True
+
+
+def _print_memory(settings: Settings, found: Any, terms: list[str], json_: bool) -> None:
+    place = found.host if settings.backend == "cpu" else found.device
+    components = {term: round(place.get(term, 0.0), 2) for term in terms}
+    total = round(sum(place.values()), 2)
+    if not found.known:
+        from llamarig.cli.context import err
+
+        err().print(
+            f"[yellow]warning[/] the architecture {found.architecture!r} is not known: plain attention is assumed"
+        )
+    if json_:
+        emit_json({"architecture": found.architecture, "components": components, "total-mib": total})
+        return
+    where = "RAM" if settings.backend == "cpu" else "the card"
+    out().print(f"[bold]{found.architecture}[/], {settings.context:,} tokens, on {where}, MiB")
+    for term, mib in components.items():
+        if mib:
+            out().print(f"  {term:<16}{mib:>12,.2f}")
+    out().print(f"  {'total':<16}{total:>12,.2f}")
+    if settings.backend == "cuda":
+        out().print(f"  and in RAM      {found.host_mib:>12,.2f}")

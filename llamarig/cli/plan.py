@@ -1,0 +1,130 @@
+"""``llamarig plan``: memory, arguments and findings before anything is touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from llamarig.cli.context import emit_json, out, project_root, select
+from llamarig.errors import ExitCode
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from llamarig.plan import DevicePlan, Finding, Plan
+
+_BAR = 40
+_COLOURS = ("cyan", "blue", "magenta", "green", "yellow", "bright_blue", "bright_magenta", "bright_green", "white")
+_SEVERITIES = {"error": "red", "warning": "yellow", "note": "dim"}
+
+
+def plan(
+    hosts: Annotated[list[str] | None, typer.Argument(help="Hosts to plan.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Plan every host of the project.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    argv: Annotated[bool, typer.Option("--argv", help="Show every service's arguments and environment.")] = False,
+) -> None:
+    """Compute memory, arguments and findings before anything is touched."""
+    from llamarig.plan import plan_json, plan_project
+
+    root = project_root()
+    plans = [plan_project(loaded.spec, root) for loaded in select(hosts or [], all_) if loaded.spec is not None]
+    if json_:
+        reports = [plan_json(each) for each in plans]
+        emit_json(reports if all_ or len(hosts or []) > 1 else reports[0])
+    else:
+        for each in plans:
+            _show(each, argv)
+    if not all(each.fits for each in plans):
+        raise typer.Exit(int(ExitCode.FINDING))
+
+
+def _show(plan: Plan, argv: bool) -> None:
+    from rich.markup import escape
+
+    verdict = "[green]fits[/]" if plan.fits else "[bold red]does not fit[/]"
+    out().print(f"[bold]{escape(plan.host)}[/] {verdict}")
+    for device in plan.devices:
+        out().print(_device_line(device))
+        if device.services:
+            out().print(_terms(device.services))
+    ram = plan.ram
+    of = f" of {ram.total_mib:,.0f} MiB, {ram.reserve_mib:,.0f} reserved" if ram.total_mib else " MiB"
+    out().print(f"RAM: {ram.used_mib:,.0f}{of}")
+    out().print(_terms(ram.services))
+    for finding in plan.findings:
+        _show_finding(finding)
+    _show_alternatives(plan)
+    if argv:
+        _show_arguments(plan)
+
+
+def _device_line(device: DevicePlan) -> str:
+    from rich.markup import escape
+
+    bar = _bar(device)
+    return (
+        f"{escape(device.gpu)}: {bar} {device.used_mib:,.0f} of {device.usable_mib:,.0f} MiB usable "
+        f"({device.total_mib:,.0f} reported), {device.free_mib:,.0f} free, margin {device.margin_mib:,.0f}"
+    )
+
+
+def _bar(device: DevicePlan) -> str:
+    """One coloured stretch a term, the free rest in dots; red when it is more than there is."""
+    scale = _BAR / max(device.usable_mib, device.used_mib, 1.0)
+    drawn = 0
+    edge = 0.0
+    parts = []
+    for number, mib in enumerate(device.components.values()):
+        edge += mib
+        width = round(edge * scale) - drawn
+        drawn += width
+        colour = "red" if device.free_mib < 0 else _COLOURS[number % len(_COLOURS)]
+        parts.append(f"[{colour}]{'█' * width}[/]")
+    return "".join(parts) + f"[dim]{'·' * (_BAR - drawn)}[/]"
+
+
+def _terms(services: dict[str, dict[str, float]]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2), show_edge=False)
+    table.add_column("  MiB")
+    for name in services:
+        table.add_column(escape(name), justify="right")
+    for term in dict.fromkeys(term for terms in services.values() for term in terms):
+        table.add_row(f"  {term}", *(f"{terms[term]:,.2f}" if term in terms else "" for terms in services.values()))
+    return table
+
+
+def _show_finding(finding: Finding) -> None:
+    from rich.markup import escape
+
+    colour = _SEVERITIES[finding.severity]
+    out().print(f"[{colour}]{finding.severity}[/] {finding.code}: {escape(finding.message)}")
+    if finding.fix and finding.severity != "note":
+        out().print(f"  fix: {escape(finding.fix)}")
+
+
+def _show_alternatives(plan: Plan) -> None:
+    from rich.markup import escape
+
+    if plan.alternatives:
+        out().print("[bold]what would fit instead[/], each planned:")
+    for entry in plan.alternatives:
+        change = ", ".join(f"{key}: {value}" for key, value in entry["change"].items())
+        free = ", ".join(f"{mib:,.0f} MiB free on {gpu}" for gpu, mib in entry["free-mib"].items())
+        out().print(escape(f"  {entry['service']}: {change} ({entry['harm']}; {free})"))
+
+
+def _show_arguments(plan: Plan) -> None:
+    import shlex
+
+    from rich.markup import escape
+
+    for name, service in plan.services.items():
+        out().print(f"[bold]{escape(name)}[/]")
+        for key, value in service.environment.items():
+            out().print(escape(f"  {key}={shlex.quote(value)}"))
+        out().print(escape(f"  {shlex.join(service.argv)}"), soft_wrap=True)

@@ -1,0 +1,61 @@
+"""What a server is asked to do, as far as it bears on memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SNAPSHOT_TYPES = frozenset({"draft-mtp", "eagle3", "dflash"})
+"""Speculation that keeps state snapshots in the target; source: ``need_n_rs_seq`` in common/common.h."""
+
+NGRAM_TOKENS = {"ngram-mod": 64, "ngram-simple": 48}
+"""Longest draft of the n-gram kinds; source: their defaults in common/common.h."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """A service's settings in the engine's own terms; defaults are the spec's."""
+
+    context: int
+    """Tokens over all slots."""
+    backend: Literal["cuda", "cpu"] = "cuda"
+    parallel: int = 1
+    kv_unified: bool = False
+    batch: int = 2048
+    ubatch: int = 512
+    cache_k: str = "f16"
+    cache_v: str = "f16"
+    flash_attention: bool = True
+    speculation: str | None = None
+    """The spec's ``speculation.type``."""
+    n_max: int = 0
+    """Longest draft of a model-based speculation."""
+    draft_k: str = "f16"
+    draft_v: str = "f16"
+    ngram_default: bool = False
+    """``--spec-default``: n-gram drafts of up to 64 tokens beside the other kind."""
+    checkpoints: int = 0
+    """Context checkpoints that a slot may keep in host RAM."""
+    cache_ram_mib: int = 0
+    gpu_layers: int | None = None
+    """Layers on the card, the output counted as one; None: all of them."""
+    attention_rotation: bool = True
+    """Whether the engine rotates K and V before it quantises them (builds from May 2026 on)."""
+
+    @property
+    def mtp(self) -> bool:
+        """Whether the model's own multi-token-prediction head drafts."""
+        return self.speculation == "draft-mtp"
+
+    @property
+    def snapshots(self) -> int:
+        """State snapshots per slot that the speculation asks for, on top of the state itself."""
+        return self.n_max if self.speculation in SNAPSHOT_TYPES else 0
+
+    @property
+    def longest_draft(self) -> int:
+        """Tokens of the longest draft over all kinds; source: ``common_speculative_n_max``, common/speculative.cpp."""
+        longest = 64 if self.ngram_default else 0
+        if self.speculation in NGRAM_TOKENS:
+            return max(longest, NGRAM_TOKENS[self.speculation])
+        return max(longest, self.n_max if self.speculation else 0)

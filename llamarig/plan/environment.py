@@ -1,0 +1,35 @@
+"""The environment of a server: which cards it sees, and what the spec adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llamarig.plan.settings import visible_cards
+from llamarig.spec.host import HostSpec
+
+UNLEARNED = "unlearned"
+"""Stands in CUDA_VISIBLE_DEVICES for a card whose UUID nobody knows yet: with it CUDA sees no card at
+all, which a proof catches, while leaving the variable out could put the model on the wrong card."""
+
+
+def uuid_of(spec: HostSpec, card: str, learned: Mapping[str, str]) -> str | None:
+    """The card's UUID, from the spec or as an apply has learned it."""
+    return spec.gpus[card].uuid or learned.get(card)
+
+
+def environment(spec: HostSpec, name: str, learned: Mapping[str, str]) -> dict[str, str]:
+    """Variables of the service ``name``; the spec's own win.
+
+    Cards are named by UUID, in the order in which the arguments count them: ``CUDA0`` is the
+    model's. MTMD_BACKEND_DEVICE places the projector; it works in every engine version that is supported.
+    """
+    service = spec.services[name]
+    cards = visible_cards(spec, service)
+    variables: dict[str, str] = {}
+    if cards:
+        known = [uuid_of(spec, card, learned) or f"{UNLEARNED}:{card}" for card in cards]
+        variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(known)
+        if service.projector_gpu is not None and spec.models[service.model].projector is not None:
+            variables["MTMD_BACKEND_DEVICE"] = f"CUDA{cards.index(service.projector_gpu)}"
+    return variables | service.environment

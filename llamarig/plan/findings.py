@@ -1,0 +1,121 @@
+"""What a spec and a header show besides sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from llamarig.memory import Estimate
+from llamarig.plan.environment import uuid_of
+from llamarig.plan.load import Load
+from llamarig.plan.settings import placed_on, visible_cards
+from llamarig.plan.types import Finding
+from llamarig.spec.host import HostSpec
+from llamarig.spec.service import Service
+
+
+def service_findings(spec: HostSpec, name: str, load: Load, learned: Mapping[str, str]) -> Iterator[Finding]:
+    """Everything worth saying about one service, its load's own findings first."""
+    service = spec.services[name]
+    yield from load.findings
+    yield from _unplanned(spec, name, service)
+    yield from _cards(spec, name, service, learned)
+    if service.unsafe_args:
+        yield Finding(
+            "unsafe-args",
+            "warning",
+            f"service {name} passes raw arguments that the schema keeps out: {' '.join(service.unsafe_args)}",
+            "remove unsafe-args unless you know what each of them opens",
+            name,
+        )
+    if load.estimate is not None:
+        yield from _model(spec, name, service, load.estimate)
+
+
+def _unplanned(spec: HostSpec, name: str, service: Service) -> Iterator[Finding]:
+    """Settings whose memory this version cannot compute are refused, not guessed."""
+    given = {
+        "gpus with more than one card": len(service.gpus) > 1,
+        "experts-on-cpu": bool(service.experts_on_cpu),
+        "tensor-overrides": bool(service.tensor_overrides),
+        "lora": bool(service.lora),
+        "router": service.router is not None,
+    }
+    for what, there in given.items():
+        if there:
+            yield Finding(
+                "not-planned-yet",
+                "error",
+                f"service {name} uses {what}, whose memory this version cannot compute",
+                "remove it",
+                name,
+            )
+    if spec.engine.backend == "cuda" and placed_on(spec, service) is None:
+        yield Finding(
+            "no-gpu",
+            "error",
+            f"service {name} names no card, and the engine is built for CUDA",
+            "add `gpu: NAME`, or set engine.backend: cpu",
+            name,
+        )
+
+
+def _cards(spec: HostSpec, name: str, service: Service, learned: Mapping[str, str]) -> Iterator[Finding]:
+    for card in visible_cards(spec, service):
+        if uuid_of(spec, card, learned) is None:
+            yield Finding(
+                "uuid-unknown",
+                "warning",
+                f"the UUID of card {card} is not known, so service {name} cannot be bound to it",
+                "the first apply learns it from the driver; or write it into gpus." + card + ".uuid",
+                name,
+            )
+
+
+def _model(spec: HostSpec, name: str, service: Service, found: Estimate) -> Iterator[Finding]:
+    if not found.known:
+        yield _unknown_architecture(spec, name, service, found)
+    elif not found.compute_checked:
+        yield Finding(
+            "compute-approximate",
+            "note",
+            f"compute buffers of the architecture {found.architecture} follow the general form and were not compared "
+            "with the engine",
+            "compare with the engine's own lines after the first start",
+            name,
+        )
+    if found.trained_context and found.slot_context > found.trained_context:
+        yield Finding(
+            "context-beyond-training",
+            "warning",
+            f"a slot of service {name} holds {found.slot_context:,} tokens, and the model was trained for "
+            f"{found.trained_context:,}",
+            "lower context, or set up RoPE scaling as the model's makers say",
+            name,
+        )
+    speculation = service.speculation
+    if found.mtp and (speculation is None or speculation.type != "draft-mtp"):
+        yield Finding(
+            "mtp-head-unused",
+            "note",
+            f"the file of model {service.model} has an MTP head that service {name} does not use; the engine says "
+            "`unused tensor`, which is harmless",
+            "set speculation: {type: draft-mtp} to draft with it",
+            name,
+        )
+
+
+def _unknown_architecture(spec: HostSpec, name: str, service: Service, found: Estimate) -> Finding:
+    cards = visible_cards(spec, service)
+    if cards:
+        reserved = all(spec.gpus[card].reserve_mib is not None for card in cards)
+    else:
+        reserved = spec.memory is not None and "reserve_mib" in spec.memory.model_fields_set
+    where = "reserve-mib of the card" if cards else "memory.reserve-mib"
+    return Finding(
+        "unknown-architecture",
+        "warning" if reserved else "error",
+        f"the memory layout of the architecture {found.architecture!r} is not known; the plan assumes plain "
+        "attention in every layer",
+        f"leave room for what the plan cannot know: set {where}",
+        name,
+    )

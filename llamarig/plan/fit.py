@@ -1,0 +1,145 @@
+"""Whether what the services take fits into cards and RAM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from llamarig.plan.devices import room_of
+from llamarig.plan.environment import uuid_of
+from llamarig.plan.load import Load
+from llamarig.plan.types import DevicePlan, Finding, RamPlan
+from llamarig.spec.host import HostSpec
+
+_DOMINATING = 3
+"""Terms that a refusal names."""
+
+
+def device_plans(spec: HostSpec, loads: Mapping[str, Load], learned: Mapping[str, str]) -> tuple[DevicePlan, ...]:
+    """One plan a card, in the order of the spec; unknown cards have no room at all."""
+    plans = []
+    for name, gpu in spec.gpus.items():
+        services = {service: load.cards[name] for service, load in loads.items() if name in load.cards}
+        room = room_of(gpu)
+        plans.append(
+            DevicePlan(
+                gpu=name,
+                uuid=uuid_of(spec, name, learned),
+                total_mib=room.total_mib if room else 0.0,
+                usable_mib=room.usable_mib if room else 0.0,
+                margin_mib=float(max((spec.services[service].margin_mib for service in services), default=0)),
+                services=services,
+            )
+        )
+    return tuple(plans)
+
+
+def ram_plan(spec: HostSpec, loads: Mapping[str, Load]) -> RamPlan:
+    """RAM of all services; total 0 when the spec does not say how much there is."""
+    return RamPlan(
+        total_mib=float(spec.memory.total_mib) if spec.memory else 0.0,
+        reserve_mib=float(spec.memory.reserve_mib) if spec.memory else 0.0,
+        services={name: load.ram for name, load in loads.items()},
+    )
+
+
+def dominating(components: Mapping[str, float]) -> str:
+    """The biggest terms, biggest first, in words."""
+    biggest = sorted(components.items(), key=lambda item: -item[1])[:_DOMINATING]
+    return ", ".join(f"{term} {mib:,.0f}" for term, mib in biggest)
+
+
+def fit_findings(
+    spec: HostSpec, devices: tuple[DevicePlan, ...], ram: RamPlan, loads: Mapping[str, Load]
+) -> Iterator[Finding]:
+    """Errors where something does not fit, warnings where it barely does."""
+    for device in devices:
+        if device.services:
+            yield from _device(spec, device, loads)
+    yield from _ram(spec, ram)
+
+
+def _device(spec: HostSpec, device: DevicePlan, loads: Mapping[str, Load]) -> Iterator[Finding]:
+    if not device.total_mib:
+        yield Finding(
+            "gpu-unknown",
+            "error",
+            f"the catalog does not know the card {spec.gpus[device.gpu].model!r}, so its memory is unknown",
+            "use one of the catalog's names (llamarig/catalog/gpus.yml)",
+            device.gpu,
+        )
+        return
+    room = room_of(spec.gpus[device.gpu])
+    if room is not None and not room.measured:
+        yield Finding(
+            "usable-assumed",
+            "note",
+            f"nobody measured what the driver keeps on {device.gpu}: {device.usable_mib:,.0f} of "
+            f"{device.total_mib:,.0f} MiB are taken as usable",
+            "compare with `nvidia-smi -q -d MEMORY` (Reserved) on the host",
+            device.gpu,
+        )
+    accepted = [name for name in device.services if spec.services[name].accept_margin is not None]
+    short = device.margin_mib - device.free_mib
+    if short > 0 and (device.free_mib < 0 or not accepted):
+        yield _does_not_fit(device, short)
+    elif short > 0:
+        reason = spec.services[accepted[0]].accept_margin
+        yield Finding(
+            "thin-margin",
+            "warning",
+            f"{device.free_mib:,.0f} MiB stay free on {device.gpu}, and {device.margin_mib:,.0f} are asked for; "
+            f"accepted: {reason.reason if reason else ''}",
+            "memory grows while requests are served; watch the card, or take one of the plan's alternatives",
+            device.gpu,
+        )
+    growing = [name for name in device.services if spec.services[name].speculation and loads[name].estimate]
+    if growing:
+        yield _grows(device, growing)
+
+
+def _does_not_fit(device: DevicePlan, short: float) -> Finding:
+    return Finding(
+        "does-not-fit",
+        "error",
+        f"{short:,.0f} MiB short on {device.gpu}: {', '.join(device.services)} need {device.used_mib:,.0f} MiB, and "
+        f"{device.usable_mib:,.0f} usable less a margin of {device.margin_mib:,.0f} leave "
+        f"{device.usable_mib - device.margin_mib:,.0f}; most of it: {dominating(device.components)}",
+        "take one of the alternatives, or another card",
+        device.gpu,
+    )
+
+
+GROWTH_MIB = 8.0
+"""MiB a request, reported for CUDA graphs with speculation (llama.cpp issues 25835 and 26558)."""
+
+
+def _grows(device: DevicePlan, services: list[str]) -> Finding:
+    requests = max(device.free_mib, 0.0) / GROWTH_MIB
+    return Finding(
+        "memory-grows",
+        "note" if device.free_mib >= device.margin_mib else "warning",
+        f"with speculation and CUDA graphs, memory was seen to grow by about {GROWTH_MIB:.0f} MiB a request; what is "
+        f"free on {device.gpu} lasts for about {requests:,.0f} requests of {', '.join(services)}",
+        "restart the service in a quiet hour, or leave a bigger margin",
+        device.gpu,
+    )
+
+
+def _ram(spec: HostSpec, ram: RamPlan) -> Iterator[Finding]:
+    if not ram.total_mib:
+        yield Finding(
+            "ram-unknown",
+            "note",
+            f"the spec does not say how much RAM {spec.host} has; the services need {ram.used_mib:,.0f} MiB",
+            "add `memory: {total-mib: …}`; `llamarig init` reads it from the host",
+        )
+        return
+    short = ram.used_mib + ram.reserve_mib - ram.total_mib
+    if short > 0:
+        yield Finding(
+            "ram-does-not-fit",
+            "error",
+            f"{short:,.0f} MiB of RAM short: the services need {ram.used_mib:,.0f} MiB, and {ram.total_mib:,.0f} less "
+            f"a reserve of {ram.reserve_mib:,.0f} are there; most of it: {dominating(ram.components)}",
+            "lower cache-ram-mib, context-checkpoints, parallel or context, or use a smaller model",
+        )

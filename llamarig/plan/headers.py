@@ -1,0 +1,34 @@
+"""Gathers the headers that a spec's plan needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from llamarig.gguf import Header, find_header
+from llamarig.plan.host import plan_host
+from llamarig.plan.types import Plan
+from llamarig.spec.host import HostSpec
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def gather_headers(spec: HostSpec, project_root: Path, cache: Path | None = None) -> dict[str, Header | None]:
+    """The headers of all models and projectors of ``spec``, as far as they are at hand.
+
+    Raises :class:`RigError` when a sidecar or file is there and wrong.
+    """
+    headers: dict[str, Header | None] = {}
+    for name, model in spec.models.items():
+        headers[name] = find_header(model, project_root, cache)
+        if model.projector is not None:
+            headers[f"{name}/projector"] = find_header(model.projector, project_root, cache)
+    return headers
+
+
+def plan_project(
+    spec: HostSpec, project_root: Path, *, cache: Path | None = None, learned: Mapping[str, str] = _NONE
+) -> Plan:
+    """Plan ``spec`` with whatever headers the project and the cache hold."""
+    return plan_host(spec, gather_headers(spec, project_root, cache), learned=learned)

@@ -1,0 +1,60 @@
+"""Plans one host: memory, arguments, environment and findings, before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from llamarig.plan.alternatives import alternatives
+from llamarig.plan.findings import service_findings
+from llamarig.plan.fit import device_plans, fit_findings, ram_plan
+from llamarig.plan.load import Headers, Load, load_of
+from llamarig.plan.services import service_plan
+from llamarig.plan.types import Finding, Plan
+from llamarig.spec.host import HostSpec
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def plan_host(
+    spec: HostSpec, headers: Headers, *, learned: Mapping[str, str] = _NONE, with_alternatives: bool = True
+) -> Plan:
+    """Plan ``spec``; pure: the same input always gives the same plan.
+
+    ``headers`` holds the model headers by model name, and ``<model>/projector`` for projectors; a missing one
+    or None gives the finding ``header-unknown``. ``learned`` holds UUIDs of cards that an
+    apply has learned. A plan that does not fit has findings of severity ``error`` and says what would fit.
+    """
+    loads = {name: load_of(spec, name, headers) for name in spec.services}
+    devices = device_plans(spec, loads, learned)
+    ram = ram_plan(spec, loads)
+    findings = [*_findings(spec, loads, learned), *fit_findings(spec, devices, ram, loads)]
+    fits = not any(finding.severity == "error" for finding in findings)
+    plan = Plan(
+        host=spec.host,
+        fits=fits,
+        devices=devices,
+        ram=ram,
+        services={
+            name: service_plan(spec, name, loads[name], learned, headers.get(f"{service.model}/projector"))
+            for name, service in spec.services.items()
+        },
+        findings=tuple(findings),
+        ram_detail={name: load.ram_detail for name, load in loads.items()},
+    )
+    if fits or not with_alternatives:
+        return plan
+
+    def replan(changed: HostSpec) -> Plan:
+        return plan_host(changed, headers, learned=learned, with_alternatives=False)
+
+    return plan.with_alternatives(tuple(alternatives(spec, plan, replan)))
+
+
+def _findings(spec: HostSpec, loads: Mapping[str, Load], learned: Mapping[str, str]) -> list[Finding]:
+    """Of every service, each message once."""
+    found: dict[tuple[str, str], Finding] = {}
+    for name, load in loads.items():
+        for finding in service_findings(spec, name, load, learned):
+            found.setdefault((finding.code, finding.message), finding)
+    return list(found.values())
