@@ -8,6 +8,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 
+class SpecValueError(ValueError):
+    """A value that a model refuses by itself, in the user's words, with what to do about it."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
 def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
@@ -54,14 +62,19 @@ _CONTROL = ("Cc", "Cs", "Zl", "Zp")
 
 def _one_line(text: str) -> str:
     if not text.isprintable() and any(unicodedata.category(ch) in _CONTROL for ch in text):
-        raise ValueError("must not contain control characters (a line break, tab or NUL)")
+        raise SpecValueError(
+            "holds a control character (a line break, a tab, NUL)", "write it on one line, with spaces"
+        )
     return text
 
 
 def _absolute(path: str) -> str:
     parts = path.split("/")
     if not path.startswith("/") or ".." in parts or "." in parts or "" in parts[1:]:
-        raise ValueError("must be an absolute path without '.', '..', doubled or trailing slashes")
+        raise SpecValueError(
+            "must be an absolute path without `.`, `..`, doubled or trailing slashes",
+            "write the path as it is on the host, from `/` on",
+        )
     return _one_line(path)
 
 
@@ -72,7 +85,10 @@ AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 def _relative(path: str) -> str:
     parts = path.split("/")
     if path.startswith("/") or ".." in parts or "" in parts:
-        raise ValueError("must be a relative path without '..' or doubled slashes")
+        raise SpecValueError(
+            "must be a relative path without `..` or doubled slashes",
+            "write the path below the directory that the key is about",
+        )
     return _one_line(path)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from llamarig.spec.base import Commit, Lockable, Name, OneLine, RelativePath, SpecModel
+from llamarig.spec.base import Commit, Lockable, Name, OneLine, RelativePath, SpecModel, SpecValueError
 
 Requirement = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+!-]*$")]
 """An exact Python distribution, ``name==version``."""
@@ -16,6 +16,8 @@ OptionName = Annotated[str, StringConstraints(pattern=r"^(GGML|LLAMA)_[A-Z0-9_]+
 
 Architecture = Annotated[str, StringConstraints(pattern=r"^[0-9]{2,3}[af]?(-real|-virtual)?$")]
 """A CUDA architecture in CMake's words, ``120a-real``."""
+
+_LOCK_FIX = "add `sha256: unlocked`, and let `llamarig lock` fill it"
 
 
 class Source(SpecModel):
@@ -37,11 +39,14 @@ class Source(SpecModel):
     def _one_origin(self) -> Self:
         given = [key for key in ("git", "archive", "sdist") if getattr(self, key) is not None]
         if len(given) != 1:
-            raise ValueError("give exactly one of git, archive and sdist")
+            raise SpecValueError(
+                f"names {len(given) or 'no'} origins, but exactly one is needed",
+                "give one of `git`, `archive` and `sdist`",
+            )
         if self.git is None and self.sha256 is None:
-            raise ValueError("an archive or sdist needs its sha256 (or `unlocked` until `llamarig lock` fills it)")
+            raise SpecValueError("an archive or sdist needs its sha256", _LOCK_FIX)
         if self.git is not None and self.sha256 is not None:
-            raise ValueError("git takes no sha256: the commit names the content")
+            raise SpecValueError("git takes no sha256: the commit names the content", "remove `sha256`")
         return self
 
 
@@ -60,11 +65,14 @@ class Patch(SpecModel):
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
         if (self.pr is None) == (self.file is None):
-            raise ValueError("give exactly one of pr and file")
+            raise SpecValueError("a patch comes from a pull request or from a file", "give one of `pr` and `file`")
         if self.pr is not None and self.head is None:
-            raise ValueError("a pr needs its head commit (or `unlocked` until `llamarig lock` fills it)")
+            raise SpecValueError(
+                "a pull request moves, so its head commit is needed",
+                "add `head: unlocked`, and let `llamarig lock` fill it",
+            )
         if self.pr is None and self.head is not None:
-            raise ValueError("head goes with pr")
+            raise SpecValueError("`head` belongs to a pull request", "remove `head`, or give `pr` instead of `file`")
         return self
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from llamarig.spec.base import AbsolutePath, Commit, Lockable, OneLine, RelativePath, SpecModel
+from llamarig.spec.base import AbsolutePath, Commit, Lockable, OneLine, RelativePath, SpecModel, SpecValueError
 from llamarig.spec.engine import Requirement
 
 
@@ -37,13 +37,22 @@ class ModelFile(SpecModel):
             key for key in ("repo", "url", "wheel", "host_path", "controller_path") if getattr(self, key) is not None
         ]
         if len(given) != 1:
-            raise ValueError("give exactly one origin: repo, url, wheel, host-path or controller-path")
+            raise SpecValueError(
+                f"names {len(given) or 'no'} origins, but exactly one is needed",
+                "give one of `repo`, `url`, `wheel`, `host-path` and `controller-path`",
+            )
         if self.repo is not None and (self.revision is None or self.file is None):
-            raise ValueError("repo needs revision (or `unlocked`) and file")
+            raise SpecValueError(
+                "a `repo` needs `revision` and `file`",
+                "add both; `revision: unlocked` is filled by `llamarig lock`",
+            )
         if self.repo is None and (self.revision is not None or self.file is not None):
-            raise ValueError("revision and file go with repo")
+            raise SpecValueError("`revision` and `file` belong to `repo`", "remove them, or give `repo`")
         if (self.wheel is None) != (self.member is None):
-            raise ValueError("wheel and member go together")
+            raise SpecValueError(
+                "`wheel` and `member` go together",
+                "name both: the wheel, and the file inside it",
+            )
         return self
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from llamarig.spec.base import AbsolutePath, MiB, Name, OneLine, RelativePath, SpecModel
+from llamarig.spec.base import AbsolutePath, MiB, Name, OneLine, RelativePath, SpecModel, SpecValueError
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 """KV cache types of llama.cpp; quantised V needs flash attention."""
@@ -96,6 +96,21 @@ class Sampling(SpecModel):
     seed: Annotated[int, Field(ge=0, le=4_294_967_295)] | None = None
 
 
+class Lora(SpecModel):
+    """An adapter laid on the model."""
+
+    model: Name
+    """The adapter's GGUF, one of the host's models."""
+    scale: Annotated[float, Field(ge=-16.0, le=16.0)] = 1.0
+
+
+class Router(SpecModel):
+    """One server in front of several models, each in a process of its own."""
+
+    models: Annotated[list[Name], Field(min_length=1)]
+    models_max: Annotated[int, Field(ge=1, le=64)] = 1
+
+
 class AcceptMargin(SpecModel):
     """Leave to run with less free memory than the margin asks for."""
 
@@ -119,7 +134,10 @@ class Service(SpecModel):
     gpus: list[Name] = Field(default_factory=list)
     """Several cards, for a model split over them (``split-mode``)."""
     split_mode: Literal["none", "layer", "tensor"] = "none"
+    tensor_split: list[Annotated[float, Field(gt=0.0)]] = Field(default_factory=list)
+    """Each card's share, in the order of ``gpus``."""
     projector_gpu: Name | None = None
+    """The card that holds the projector, when it is not the service's own."""
     context: Annotated[int, Field(ge=256, le=16_777_216)]
     """Tokens in the window, over all slots (divided among them unless ``kv-unified``)."""
     kv_cache: KvCache = KvCache()
@@ -131,6 +149,12 @@ class Service(SpecModel):
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     flash_attention: Literal["on", "off", "auto"] = "on"
     gpu_layers: Annotated[int, Field(ge=0, le=999)] | Literal["all"] = "all"
+    experts_on_cpu: Annotated[int, Field(ge=0, le=999)] | Literal["all"] = 0
+    """Layers whose experts stay in host RAM."""
+    tensor_overrides: list[OneLine] = Field(default_factory=list)
+    """``pattern=buffer`` pairs that place single tensors."""
+    lora: list[Lora] = Field(default_factory=list)
+    router: Router | None = None
     cache_ram_mib: MiB = 0
     """Host RAM for the prompt cache; the engine's own default would be 8,192."""
     context_checkpoints: Annotated[int, Field(ge=0, le=1024)] = 4
@@ -159,5 +183,5 @@ class Service(SpecModel):
     @model_validator(mode="after")
     def _one_placement(self) -> Self:
         if self.gpu is not None and self.gpus:
-            raise ValueError("give gpu or gpus, not both")
+            raise SpecValueError("both `gpu` and `gpus` are given", "keep one of them")
         return self

@@ -8,8 +8,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from llamarig.spec.host import HostSpec
+from llamarig.spec.humanise import humanise
 from llamarig.spec.problem import SpecProblem
-from llamarig.spec.tree import Tree, find
+from llamarig.spec.rules import View, broken
+from llamarig.spec.salvage import salvage
+from llamarig.spec.tree import Loc, Tree, find
 
 
 @dataclass
@@ -21,13 +24,22 @@ class Validated:
     warnings: list[SpecProblem] = field(default_factory=list)
 
 
-def validate(tree: Tree, root: Path) -> Validated:  # noqa: ARG001 - thin version
+def validate(tree: Tree, root: Path) -> Validated:
     """Check a merged document; ``root`` is the project that its relative paths are about."""
+    data = tree.data()
+    tainted: set[Loc] = set()
+    result = Validated(None)
     try:
-        return Validated(HostSpec.model_validate(tree.data()))
+        spec: HostSpec | None = HostSpec.model_validate(data)
     except ValidationError as error:
-        problems = []
-        for each in error.errors():
-            here, taken = find(tree, each["loc"])
-            problems.append(SpecProblem(here.path, here.line, f"{'.'.join(map(str, taken))}: {each['msg']}"))
-        return Validated(None, problems)
+        result.errors.extend(humanise(tree, [*error.errors(include_url=False, include_input=False)]))
+        spec, tainted = salvage(data, error)
+    if spec is None:
+        return result
+    for each in broken(View(spec, data, root, frozenset(tainted))):
+        here, _ = find(tree, each.loc)
+        problem = SpecProblem(here.path, here.line, each.message, each.fix)
+        (result.warnings if each.warning else result.errors).append(problem)
+    if not result.errors:
+        result.spec = spec
+    return result

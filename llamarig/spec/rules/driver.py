@@ -1,0 +1,132 @@
+"""Driver and toolkit against the cards' generations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llamarig.catalog.gpus import Card, Generation, generation
+from llamarig.catalog.gpus import card as find_card
+from llamarig.spec.rules.base import Broken, View
+from llamarig.spec.tree import Loc
+
+
+def _generations(view: View) -> Iterator[tuple[str, Card, Generation]]:
+    for name, card in view.spec.gpus.items():
+        known = find_card(card.model)
+        if known is not None:
+            yield name, known, generation(known)
+
+
+def flavour(view: View) -> Iterator[Broken]:
+    """Blackwell runs with the open modules only, what is older than Turing with the proprietary ones only."""
+    driver = view.spec.driver
+    if driver is None:
+        return
+    wanted = {name: set(needs.flavours) for name, _, needs in _generations(view)}
+    cards_on: tuple[Loc, ...] = (("gpus",),)
+    if wanted and not set.intersection(*wanted.values()):
+        yield Broken(
+            ("gpus",),
+            "no driver serves all these cards: some need the open modules, others the proprietary ones",
+            "put them into two hosts",
+        )
+        return
+    for name, card, needs in _generations(view):
+        if driver.flavour not in needs.flavours:
+            yield Broken(
+                ("driver", "flavour"),
+                f"`{name}` ({card.name}) does not run with the {driver.flavour} kernel modules",
+                f"write `flavour: {needs.flavours[0]}`",
+                rests_on=(*cards_on, ("gpus", name)),
+            )
+
+
+def versions(view: View) -> Iterator[Broken]:
+    """Driver and toolkit are new enough, and not too new, for the cards."""
+    driver, cuda = view.spec.driver, view.spec.cuda
+    for name, card, needs in _generations(view):
+        on: tuple[Loc, ...] = (("gpus", name, "model"),)
+        if driver is not None and needs.first_driver and older(driver.version, needs.first_driver):
+            yield Broken(
+                ("driver", "version"),
+                f"driver {driver.version} does not know `{name}` ({card.name})",
+                f"take {needs.first_driver} or later"
+                + (", which Debian's own packages do not have" if driver.source == "debian" else ""),
+                rests_on=on,
+            )
+        if cuda is None:
+            continue
+        if needs.first_toolkit and older(cuda.version, needs.first_toolkit):
+            yield Broken(
+                ("cuda", "version"),
+                f"CUDA {cuda.version} has no code for `{name}` ({card.name})",
+                f"take {needs.first_toolkit} or later",
+                rests_on=on,
+            )
+        if needs.last_toolkit and older(needs.last_toolkit, ".".join(cuda.version.split(".")[:2])):
+            yield Broken(
+                ("cuda", "version"),
+                f"CUDA {cuda.version} no longer has code for `{name}` ({card.name})",
+                f"take {needs.last_toolkit} or earlier",
+                rests_on=on,
+            )
+
+
+def older(version: str, than: str) -> bool:
+    """Whether one dotted version comes before another."""
+    return [int(part) for part in version.split(".")] < [int(part) for part in than.split(".")]
+
+
+def origins(view: View) -> Iterator[Broken]:
+    """Mirror and directory need a location, the others have none; archives need a hash."""
+    spec = view.spec
+    if spec.driver is not None:
+        yield from _location("driver", spec.driver.source in ("mirror", "directory"), spec.driver.location)
+    if spec.cuda is not None:
+        yield from _location("cuda", spec.cuda.source == "directory", spec.cuda.location)
+        hashed = spec.cuda.source in ("archive", "runfile")
+        if hashed and spec.cuda.sha256 is None:
+            yield Broken(
+                ("cuda", "sha256"),
+                f"an {spec.cuda.source} needs its sha256" if spec.cuda.source == "archive" else "a runfile needs it",
+                "add `sha256: unlocked`, and let `llamarig lock` fill it",
+                rests_on=(("cuda", "source"),),
+            )
+    if spec.engine.backend == "cpu":
+        for key in ("driver", "cuda"):
+            if getattr(spec, key) is not None:
+                yield Broken(
+                    (key,),
+                    f"the backend is cpu, so `{key}` is not used",
+                    "remove it, or set `backend: cuda`",
+                    rests_on=(("engine", "backend"),),
+                    warning=True,
+                )
+
+
+def _location(section: str, needed: bool, location: str | None) -> Iterator[Broken]:
+    if needed and location is None:
+        yield Broken((section, "location"), "this source needs a `location`", "add its address or path")
+    if not needed and location is not None:
+        yield Broken(
+            (section, "location"), "this source has no `location`", "remove it", rests_on=((section, "source"),)
+        )
+
+
+def power(view: View) -> Iterator[Broken]:
+    """A limit above the board's own power is not a limit."""
+    for name, card in view.spec.gpus.items():
+        known = find_card(card.model)
+        if card.power_limit_w is None or known is None or known.power_w is None:
+            continue
+        if card.power_limit_w > known.power_w:
+            yield Broken(
+                ("gpus", name, "power-limit-w"),
+                f"{card.power_limit_w} W is above the {known.power_w:.0f} W of a {known.name}",
+                "lower it; nvidia-smi -q -d POWER shows the card's range",
+                rests_on=(("gpus", name, "model"),),
+                warning=True,
+            )
+
+
+RULES = (flavour, versions, origins, power)

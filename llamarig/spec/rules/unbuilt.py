@@ -1,0 +1,73 @@
+"""Keys that are part of the schema, but whose feature this version does not build yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llamarig.spec.rules.base import Broken, View
+from llamarig.spec.service import Service
+from llamarig.spec.tree import Loc
+from llamarig.spec.unbuilt import planned_only
+
+_DRAFTERS = ("draft-model", "eagle3", "dflash")
+
+
+def _refuse(loc: Loc, what: str, fix: str) -> Broken:
+    return Broken(loc, f"`{loc[-1]}`: this version does not build {what} yet", fix)
+
+
+def refused(view: View) -> Iterator[Broken]:
+    """Refused by name, so that nobody believes that it is done."""
+    spec = view.spec
+    for name, model in spec.models.items():
+        if model.fetch == "mirror":
+            yield _refuse(("models", name, "fetch"), "fetching from a mirror", "write `fetch: controller` or `host`")
+    if spec.engine.build.where != "host":
+        what = f"the engine on a {spec.engine.build.where}"
+        yield _refuse(("engine", "build", "where"), what, "write `where: host`, or leave it out")
+    for name, service in spec.services.items():
+        yield from _service(service, ("services", name))
+    yield from _host(view)
+
+
+def _service(service: Service, at: Loc) -> Iterator[Broken]:
+    keys = (
+        ("split-mode", service.split_mode != "none", "a model split over several cards"),
+        ("gpus", bool(service.gpus), "a model split over several cards"),
+        ("tensor-split", bool(service.tensor_split), "a model split over several cards"),
+        ("experts-on-cpu", service.experts_on_cpu != 0, "experts in host RAM"),
+        ("tensor-overrides", bool(service.tensor_overrides), "tensor overrides"),
+        ("lora", bool(service.lora), "adapters"),
+        ("router", service.router is not None, "a router in front of several models"),
+    )
+    for key, given, what in keys:
+        if given:
+            yield _refuse((*at, key), what, f"remove `{key}`")
+    draft = service.speculation
+    if draft is not None and draft.type in _DRAFTERS:
+        loc: Loc = (*at, "speculation", "type")
+        yield _refuse(loc, f"speculation with a separate drafter (`{draft.type}`)", "use draft-mtp or an n-gram type")
+
+
+def _host(view: View) -> Iterator[Broken]:
+    spec = view.spec
+    keys: tuple[tuple[Loc, bool, str], ...] = (
+        (("kernel",), spec.kernel is not None, "a pinned kernel"),
+        (("power",), spec.power is not None, "the watch over power"),
+        (("connection", "wake-on-lan"), spec.connection.wake_on_lan is not None, "waking a host"),
+        (("maintenance", "window"), spec.maintenance.window is not None, "maintenance windows"),
+        (("maintenance", "idle-minutes"), spec.maintenance.idle_minutes is not None, "waiting for idle hosts"),
+        (("maintenance", "drain"), spec.maintenance.drain, "draining"),
+    )
+    for loc, given, what in keys:
+        if given:
+            yield _refuse(loc, what, f"remove `{loc[-1]}`")
+
+
+def planned(view: View) -> Iterator[Broken]:
+    """What is planned with, but not carried out: a warning here, a refusal of apply."""
+    for loc, error in planned_only(view.spec):
+        yield Broken(loc, error.what, error.fix, warning=True)
+
+
+RULES = (refused, planned)

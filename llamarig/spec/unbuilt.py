@@ -1,0 +1,52 @@
+"""What this version plans with but does not carry out yet: apply refuses it by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llamarig.errors import RigError
+from llamarig.spec.host import HostSpec
+from llamarig.spec.tree import Loc
+from llamarig.spec.unlocked import unlocked_places
+
+
+def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
+    """Each key that is planned with only, and what to say of it."""
+    if spec.driver is not None:
+        yield ("driver",), _error(spec, "`driver` is planned with, but this version does not install drivers yet")
+    for name, card in spec.gpus.items():
+        if card.power_limit_w is not None:
+            what = f"`gpus.{name}.power-limit-w` is planned with, but this version does not set power limits yet"
+            yield ("gpus", name, "power-limit-w"), _error(spec, what)
+    if spec.engine.backend != "cuda":
+        return
+    if spec.cuda is not None and spec.cuda.source != "directory":
+        what = "`cuda` is planned with, but this version does not install the CUDA toolkit yet"
+        yield ("cuda",), _error(spec, what)
+    elif spec.cuda is None:
+        what = "`backend: cuda` without a toolkit: this version does not install the CUDA toolkit yet"
+        yield ("engine", "backend"), _error(spec, what)
+
+
+def _error(spec: HostSpec, what: str) -> RigError:
+    return RigError(
+        what=what,
+        where=spec.host,
+        fix="plan and render work; to apply, use a host of the cpu backend, or a later version",
+    )
+
+
+def refused_by_apply(spec: HostSpec) -> list[RigError]:
+    """Everything in a valid spec that apply cannot do: features to come, and what is not pinned yet."""
+    errors = [error for _, error in planned_only(spec)]
+    for loc in unlocked_places(spec):
+        place = ".".join(map(str, loc))
+        errors.append(
+            RigError(
+                what=f"`{place}` is still `unlocked`",
+                where=spec.host,
+                why="apply installs nothing that is not pinned by its content",
+                fix=f"run `llamarig lock {spec.host}`",
+            )
+        )
+    return errors
