@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from llamarig.errors import RigError
+from llamarig.plan.settings import visible_cards
 from llamarig.plan.types import Plan, ServicePlan
 from llamarig.render import wanted as place
 from llamarig.render.arguments import flags_of, value_of
@@ -30,7 +31,7 @@ _GPU_GROUPS = ("video",)
 
 
 def _uses_gpu(spec: HostSpec, service: Service) -> bool:
-    return spec.engine.backend == "cuda" and (service.gpu is not None or bool(service.gpus))
+    return bool(visible_cards(spec, service))
 
 
 def _users(spec: HostSpec) -> tuple[WantedUser, ...]:
@@ -122,7 +123,8 @@ def _credentials(spec: HostSpec) -> tuple[WantedCredential, ...]:
 
 def _service(spec: HostSpec, plan: Plan, name: str) -> WantedService:
     service, service_plan = spec.services[name], plan.services[name]
-    card = service.gpu or (service.gpus[0] if service.gpus else None)
+    cards = visible_cards(spec, service)
+    card = next((device for device in plan.devices if cards and device.gpu == cards[0]), None)
     vram = sum(sum(device.services.get(name, {}).values()) for device in plan.devices)
     return WantedService(
         name=name,
@@ -141,8 +143,8 @@ def _service(spec: HostSpec, plan: Plan, name: str) -> WantedService:
         slots=service_plan.slots,
         modalities=service_plan.modalities,
         speculative=service_plan.speculative,
-        backend="cuda" if _uses_gpu(spec, service) else "cpu",
-        gpu_uuid=spec.gpus[card].uuid if card in spec.gpus else None,
+        backend="cuda" if cards else "cpu",
+        gpu_uuid=card.uuid if card is not None else None,
         vram_mib=round(vram, 2),
         start_timeout_s=service_plan.start_timeout_s,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import PurePosixPath
 
+from llamarig.plan.places import model_path
 from llamarig.render.wanted import WantedModelFile
 from llamarig.spec.host import HostSpec
 from llamarig.spec.models import Model, ModelFile
@@ -21,13 +21,6 @@ def origin_of(file: ModelFile) -> dict[str, str]:
     if file.host_path is not None:
         return {"kind": "host-path", "path": file.host_path}
     return {"kind": "controller-path", "path": str(file.controller_path)}
-
-
-def file_name(file: ModelFile) -> str:
-    """The name that the file has where it comes from; the engine finds shards by it."""
-    origin = origin_of(file)
-    text = origin.get("file") or origin.get("member") or origin.get("path") or origin["url"].split("?")[0]
-    return PurePosixPath(text).name
 
 
 def files_of(model: Model) -> tuple[ModelFile, ...]:
@@ -57,7 +50,7 @@ def wanted_models(spec: HostSpec) -> tuple[WantedModelFile, ...]:
         restarts = _services_with(spec, name)
         for index, file in enumerate(files_of(model)):
             path = _content(spec.models_dir, name, index, file)
-            link = f"{spec.models_dir}/{name}/{file_name(file)}"
+            link = model_path(spec, name, file)
             known = found.get(path)
             if known is None:
                 found[path] = WantedModelFile(

@@ -22,6 +22,9 @@ with such a name is named in the journal."""
 MIN_KEY_LENGTH = 16
 """Characters. Generated keys have 32 and more; a user's own file may hold shorter ones."""
 
+_FILE_FLAGS = ("--mmproj", "--spec-draft-model", "--chat-template-file")
+"""Flags that name a file which the server reads at start."""
+
 _NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 
 
@@ -45,8 +48,7 @@ def connect_address(address: str) -> str:
 def probe_config(service: Service, plan: ServicePlan, gpu: bool) -> str:
     """The JSON text for ``start-probe``."""
     address = service.listen.address
-    template = value_of(plan.argv, "--chat-template-file")
-    files = [plan.model_path, *([template] if template else [])]
+    read = [plan.model_path, *(value_of(plan.argv, flag) for flag in _FILE_FLAGS)]
     data: dict[str, Any] = {
         "schema": 1,
         "service": plan.name,
@@ -56,7 +58,7 @@ def probe_config(service: Service, plan: ServicePlan, gpu: bool) -> str:
         "keys": value_of(plan.argv, "--api-key-file"),
         "min-key-length": MIN_KEY_LENGTH,
         "certificate": value_of(plan.argv, "--ssl-cert-file"),
-        "files": files,
+        "files": list(dict.fromkeys(path for path in read if path)),
         "nodes": list(_NODES) if gpu else [],
         "environment": sorted(plan.environment),
         "cleared": list(CLEARED),
