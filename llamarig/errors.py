@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     """A host failed or was rolled back."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)  # not frozen: contextlib writes __traceback__ into what passes through it
 class RigError(Exception):
     """A problem in the user's terms.
 
