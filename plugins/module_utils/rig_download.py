@@ -1,0 +1,159 @@
+"""Download one file to a host so that it may stop anywhere and go on there.
+
+Runs alone as a job (``python3 fetch.py URL TARGET SIZE``), standard library only. It
+prints ``[done/total]`` in bytes now and then, and ends with ``error: …`` and status 1
+when it gives up. It checks the size; the hash is checked by who uses the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+ATTEMPTS = 8
+BLOCK = 1 << 20
+EVERY_S = 1.0
+TIMEOUT_S = 60.0
+LONGEST_WAIT_S = 30.0
+PARTIAL = 206
+RANGE_REFUSED = 416
+SERVER_ERRORS = 500
+TRY_LATER = {408, 425, 429}
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+
+
+class GivenUp(Exception):
+    """Trying again would not help; the text says why."""
+
+
+class _NoDowngrade(urllib.request.HTTPRedirectHandler):
+    """Follows redirects, but never from HTTPS to anything else."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:  # noqa: PLR0913 - urllib's signature
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            raise GivenUp("the server redirects from https to an address without encryption")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def shown(url: str) -> str:
+    """The URL without user, password and query: fit for a log."""
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _etag(note: Path, url: str) -> str:
+    try:
+        known = json.loads(note.read_text())
+        return str(known["etag"]) if known["url"] == url else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _request(url: str, have: int, etag: str) -> urllib.request.Request:
+    headers = {"User-Agent": "llamarig", "Accept-Encoding": "identity"}
+    if have:
+        headers |= {"Range": f"bytes={have}-", "If-Range": etag}
+    return urllib.request.Request(url, headers=headers)  # noqa: S310 - the scheme is checked in main
+
+
+def _start(answer: Any, have: int, size: int) -> int:
+    """Where the answer begins in the file. Raises :class:`GivenUp` when it belongs to a file of another size."""
+    found = _RANGE.fullmatch(answer.headers.get("Content-Range", "")) if answer.status == PARTIAL else None
+    begin = have if found and int(found[1]) == have else 0
+    length = answer.headers.get("Content-Length", "")
+    total = int(found[2]) if found else int(length) if length.isdecimal() else size
+    if answer.status == PARTIAL and not begin:
+        raise GivenUp("the server sent another part of the file than was asked for")
+    if total != size:
+        raise GivenUp(f"the server offers {total} bytes, pinned are {size}: it was replaced upstream, or is an error page")
+    return begin
+
+
+def _save(answer: Any, target: Path, begin: int, size: int) -> int:
+    """Write what comes; returns how much of the file is there now."""
+    told, done = 0.0, begin
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.seek(begin)
+        file.truncate()
+        while block := answer.read(BLOCK):
+            done += len(block)
+            if done > size:
+                raise GivenUp(f"the server sends more than the {size} bytes that are pinned")
+            file.write(block)
+            if time.monotonic() - told > EVERY_S:
+                told = time.monotonic()
+                sys.stdout.write(f"[{done}/{size}]\n")
+                sys.stdout.flush()
+        file.flush()
+        os.fsync(file.fileno())
+    return done
+
+
+def attempt(url: str, target: Path, size: int) -> bool:
+    """One request; True when the file is complete. Raises :class:`GivenUp`, OSError or HTTPException."""
+    note = target.with_name(f"{target.name}.etag")
+    have = target.stat().st_size if target.exists() else 0
+    if have == size:
+        return True
+    etag = _etag(note, url)
+    if have > size or not etag or etag.startswith("W/"):
+        # Nothing says that what is offered now is what this is the beginning of.
+        have = 0
+    opener = urllib.request.build_opener(_NoDowngrade)
+    try:
+        with opener.open(_request(url, have, etag), timeout=TIMEOUT_S) as answer:
+            begin = _start(answer, have, size)
+            note.write_text(json.dumps({"url": url, "etag": answer.headers.get("ETag", "")}))
+            return _save(answer, target, begin, size) == size
+    except urllib.error.HTTPError as error:
+        if error.code == RANGE_REFUSED:
+            target.unlink(missing_ok=True)
+            return False
+        if error.code < SERVER_ERRORS and error.code not in TRY_LATER:
+            raise GivenUp(f"the server answers {error.code} {error.reason}") from error
+        raise
+
+
+def download(url: str, target: Path, size: int) -> None:
+    """Bring the file to ``target``. Raises :class:`GivenUp`; what has arrived stays for the next run."""
+    why, wait = "", 1.0
+    for _ in range(ATTEMPTS):
+        try:
+            if attempt(url, target, size):
+                return
+            why = "the connection ended early"
+        except (OSError, HTTPException) as error:
+            why = str(error) or type(error).__name__
+        sys.stdout.write(f"trying again: {why}\n")
+        sys.stdout.flush()
+        time.sleep(wait)
+        wait = min(wait * 2, LONGEST_WAIT_S)
+    raise GivenUp(f"{why} (tried {ATTEMPTS} times)")
+
+
+def main(argv: list[str]) -> int:
+    """Exit status of the job."""
+    url, target, size = argv[1], Path(argv[2]), int(argv[3])
+    try:
+        if not url.startswith(("https://", "http://")):
+            raise GivenUp("only http and https are fetched")
+        download(url, target, size)
+    except GivenUp as error:
+        sys.stdout.write(f"error: {shown(url)}: {error}\n")
+        return 1
+    sys.stdout.write(f"[{size}/{size}]\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,130 @@
+#!/usr/bin/python
+"""Whether everything that is about to be brought to a host fits its disks, before anything is touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: rig_budget
+short_description: Compare what is missing with the free space
+description:
+  - Adds up the bytes of all models that are missing, of the source, the build and the release, on each file system,
+    and fails with the numbers when they do not fit. It changes nothing.
+options:
+  release: {description: The wanted release; none when it is not looked at., type: dict, default: {}}
+  models: {description: The wanted models., type: list, elements: dict, default: []}
+  releases: {description: Directory of the releases., type: path, default: /opt/llamarig/releases}
+  build_root: {description: Where sources are unpacked and built., type: path, default: /var/lib/llamarig/build}
+  incoming: {description: Where models arrive., type: path, default: /var/lib/llamarig/models/incoming}
+  build_mib: {description: Space that source and build take, in MiB., type: int, default: 1024}
+  release_mib: {description: Space that a release takes, in MiB., type: int, default: 128}
+  reserve_mib: {description: Space that must stay free on each file system, in MiB., type: int, default: 256}
+"""
+
+RETURN = r"""
+filesystems: {description: For each file system where it is mounted, what is needed and free, in MiB., type: list, returned: always}
+"""
+
+MIB = 1 << 20
+
+
+def existing(path: Path) -> Path:
+    """The path or its nearest ancestor that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 when it is not there."""
+    try:
+        return path.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0
+
+
+def needs(params: dict[str, Any]) -> list[tuple[Path, int, str]]:
+    """Where, how many bytes and for what. What has arrived already is not needed again."""
+    found: list[tuple[Path, int, str]] = []
+    release = params["release"]
+    if release and not (Path(params["releases"]) / release["id"] / "provenance.json").exists():
+        found.append((Path(params["build_root"]), params["build_mib"] * MIB, "source and build"))
+        found.append((Path(params["releases"]), params["release_mib"] * MIB, f"release {release['id']}"))
+    for model in params["models"]:
+        missing = _missing(model, Path(params["incoming"]))
+        if missing:
+            found.append((Path(params["incoming"]), missing, f"model {Path(model['links'][0]).name}"))
+    return found
+
+
+def _missing(model: dict[str, Any], incoming: Path) -> int:
+    size, path = int(model["size"]), Path(model["path"])
+    if size_of(path) == size:
+        return 0
+    return max(0, size - size_of(incoming / f"{model['sha256']}.part"))
+
+
+def _mount_of(path: Path) -> Path:
+    while not path.is_mount() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def budget(entries: list[tuple[Path, int, str]], reserve: int) -> list[dict[str, Any]]:
+    """The entries summed by file system, each with what is free there."""
+    sums: dict[int, dict[str, Any]] = {}
+    for path, count, what in entries:
+        place = existing(path)
+        space = os.statvfs(place)
+        entry = sums.setdefault(
+            place.stat().st_dev,
+            {"mount": str(_mount_of(place)), "free-mib": space.f_bavail * space.f_frsize / MIB, "needed-mib": 0.0, "for": []},
+        )
+        entry["needed-mib"] += count / MIB
+        entry["for"].append(f"{what} {count / MIB:,.0f} MiB")
+    for entry in sums.values():
+        entry["fits"] = entry["needed-mib"] + reserve <= entry["free-mib"]
+    return list(sums.values())
+
+
+def _sentence(entry: dict[str, Any], reserve: int) -> str:
+    lacking = entry["needed-mib"] + reserve - entry["free-mib"]
+    return (
+        f"{entry['mount']}: {entry['needed-mib']:,.0f} MiB are needed and {reserve:,} MiB stay free, "
+        f"but {entry['free-mib']:,.0f} MiB are free, {lacking:,.0f} MiB too few ({'; '.join(entry['for'])})"
+    )
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "release": {"type": "dict", "default": {}},
+            "models": {"type": "list", "elements": "dict", "default": []},
+            "releases": {"type": "path", "default": "/opt/llamarig/releases"},
+            "build_root": {"type": "path", "default": "/var/lib/llamarig/build"},
+            "incoming": {"type": "path", "default": "/var/lib/llamarig/models/incoming"},
+            "build_mib": {"type": "int", "default": 1024},
+            "release_mib": {"type": "int", "default": 128},
+            "reserve_mib": {"type": "int", "default": 256},
+        },
+        supports_check_mode=True,
+    )
+    reserve = module.params["reserve_mib"]
+    found = budget(needs(module.params), reserve)
+    tight = [_sentence(entry, reserve) for entry in found if not entry["fits"]]
+    if tight:
+        module.fail_json(
+            msg="The disk is too small; nothing was touched. " + ". ".join(tight)
+            + ". fix: free the space, or put models-dir on a bigger file system",
+            filesystems=found,
+        )  # fmt: skip
+    module.exit_json(changed=False, filesystems=found)
+
+
+if __name__ == "__main__":
+    main()
