@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from llamarig.compare.action import Action
@@ -11,8 +12,8 @@ from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_int, as_map, as_text, as_texts
 from llamarig.render.wanted import RELEASES, UNITS, WantedService
 
-_VENDOR = ("/usr/lib/systemd/system/service.d/", "/lib/systemd/system/service.d/")
-"""Drop-ins of the distribution for all services; not ours to judge."""
+_OF_ONE_UNIT = re.compile(r"/llama-[^/]*\.d/[^/]+\Z")
+"""Drop-ins of our units; those for all services of a host are its owner's policy, not ours to judge."""
 
 
 def place_of(service: WantedService) -> str:
@@ -66,7 +67,7 @@ def _settings_wrong(view: View, service: WantedService) -> list[str]:
 def _drop_ins(view: View, service: WantedService) -> list[str]:
     known = {file.path for file in view.wanted.files}
     foreign = [path for path in as_texts(view.unit(service).get("drop-ins"))
-               if path not in known and not path.startswith(_VENDOR)]
+               if path not in known and _OF_ONE_UNIT.search(path)]
     return [f"drop-in {printable(path)} is not ours" for path in foreign]
 
 

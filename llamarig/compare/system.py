@@ -94,14 +94,10 @@ def files(view: View) -> Iterator[Action]:
 
 def _why_other_content(view: View, file: WantedFile, seen: Mapping[str, Any]) -> str:
     recorded = as_text(view.recorded(file.path).get("sha256"))
-    edited = recorded is not None and recorded != seen.get("sha256")
-    changes = changed_flags(view, file) if not (edited and recorded == file.sha256) else []
-    reasons = ["was edited on the host"] if edited else []
-    if changes:
-        reasons.append("the spec changed: " + ", ".join(changes))
-    elif not edited:
-        reasons.append("differs from what the spec renders")
-    return "; ".join(reasons)
+    changes = ", ".join(changed_flags(view, file))
+    if recorded is not None and recorded != seen.get("sha256"):
+        return "was edited on the host" + (f" and runs like that: {changes}" if changes else "")
+    return f"the spec changed: {changes}" if changes else "differs from what the spec renders"
 
 
 def changed_flags(view: View, file: WantedFile) -> list[str]:

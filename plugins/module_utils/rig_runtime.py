@@ -59,7 +59,8 @@ def _unit(name: str, block: str) -> dict[str, Any]:
 
 def _drop_ins(name: str) -> list[str]:
     """Drop-ins on disk, also those that systemd has not read yet."""
-    return [str(path) for home in _DROP_IN_HOMES for path in Path(home, f"{name}.d").glob("*.conf")]
+    places = [f"{name}.d", f"{name.partition('-')[0]}-.{name.rpartition('.')[2]}.d"]
+    return [str(path) for home in _DROP_IN_HOMES for place in places for path in Path(home, place).glob("*.conf")]
 
 
 def _number(text: str | None) -> int:
