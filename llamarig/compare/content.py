@@ -32,8 +32,14 @@ def release(view: View) -> Iterator[Action]:
     if wrong:
         runs = view.observed.get("current") == f"releases/{wanted.id}"
         more = f" and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
-        yield Action("release", wanted.id, "; ".join(wrong[:_NAMED]) + more, expected="as built", observed=wrong[0],
-                  restarts=tuple(service.name for service in view.wanted.services) if runs else ())
+        yield Action(
+            "release",
+            wanted.id,
+            "; ".join(wrong[:_NAMED]) + more,
+            expected="as built",
+            observed=wrong[0],
+            restarts=tuple(service.name for service in view.wanted.services) if runs else (),
+        )
 
 
 def _release_wrong(view: View) -> list[str]:
@@ -48,8 +54,11 @@ def _release_wrong(view: View) -> list[str]:
         return ["provenance.json was changed after the release was recorded"]
     present = as_map(seen.get("files"))
     wrong = [f"{path} {why}" for path in sorted(built) if (why := _file_wrong(path, built[path], present))]
-    wrong += [f"{printable(path)} was added" for path in sorted(present, key=str)
-              if path not in built and not _harmless_link(path, present)]
+    wrong += [
+        f"{printable(path)} was added"
+        for path in sorted(present, key=str)
+        if path not in built and not _harmless_link(path, present)
+    ]
     return wrong
 
 
@@ -91,8 +100,14 @@ def switch(view: View) -> Iterator[Action]:
     if seen == wanted:
         return
     reason = f"leads to {printable(seen)} instead of {wanted}" if isinstance(seen, str) else "is not there"
-    yield Action("switch", CURRENT, reason, expected=wanted, observed=seen if isinstance(seen, str) else "absent",
-              restarts=tuple(each.name for each in view.wanted.services if not view.runs_wanted_release(each)))
+    yield Action(
+        "switch",
+        CURRENT,
+        reason,
+        expected=wanted,
+        observed=seen if isinstance(seen, str) else "absent",
+        restarts=tuple(each.name for each in view.wanted.services if not view.runs_wanted_release(each)),
+    )
 
 
 def models(view: View) -> Iterator[Action]:
@@ -102,9 +117,14 @@ def models(view: View) -> Iterator[Action]:
         content = _model_wrong(model, seen) + _links_wrong(model, view.part("links"))
         access = _access_wrong(seen)
         if content or access:
-            yield Action("model", model.path, "; ".join([*content, *access]), expected=short_hash(model.sha256),
-                      observed=short_hash(seen.get("sha256")) if seen.get("sha256") else printable(seen.get("type")),
-                      restarts=model.restarts if content else ())
+            yield Action(
+                "model",
+                model.path,
+                "; ".join([*content, *access]),
+                expected=short_hash(model.sha256),
+                observed=short_hash(seen.get("sha256")) if seen.get("sha256") else printable(seen.get("type")),
+                restarts=model.restarts if content else (),
+            )
 
 
 def _model_wrong(model: WantedModelFile, seen: Mapping[str, Any]) -> list[str]:

@@ -31,8 +31,14 @@ def ports(view: View) -> Iterator[Action]:
             if pid in ours:
                 continue
             who = f"pid {pid} ({printable(as_map(owner).get('command'))})" if pid else "an unknown process"
-            yield Action("port", place_of(service), f"is taken by {who}; {service.name} is to listen there",
-                      expected=service.unit, observed=who, restarts=(service.name,))
+            yield Action(
+                "port",
+                place_of(service),
+                f"is taken by {who}; {service.name} is to listen there",
+                expected=service.unit,
+                observed=who,
+                restarts=(service.name,),
+            )
             break
 
 
@@ -46,10 +52,14 @@ def services(view: View, others: Sequence[Action]) -> Iterator[Action]:
         state = [] if service.name in restarted else _state_wrong(view, service)
         if settings or state:
             unit = view.unit(service)
-            yield Action("service", service.name, "; ".join([*settings, *state]),
-                         expected="active, enabled, as planned",
-                      observed=f"{printable(unit.get('active'))}/{printable(unit.get('sub'))}",
-                      restarts=(service.name,) if state or _drop_ins(view, service) else ())
+            yield Action(
+                "service",
+                service.name,
+                "; ".join([*settings, *state]),
+                expected="active, enabled, as planned",
+                observed=f"{printable(unit.get('active'))}/{printable(unit.get('sub'))}",
+                restarts=(service.name,) if state or _drop_ins(view, service) else (),
+            )
 
 
 def _settings_wrong(view: View, service: WantedService) -> list[str]:
@@ -66,8 +76,9 @@ def _settings_wrong(view: View, service: WantedService) -> list[str]:
 
 def _drop_ins(view: View, service: WantedService) -> list[str]:
     known = {file.path for file in view.wanted.files}
-    foreign = [path for path in as_texts(view.unit(service).get("drop-ins"))
-               if path not in known and _OF_ONE_UNIT.search(path)]
+    foreign = [
+        path for path in as_texts(view.unit(service).get("drop-ins")) if path not in known and _OF_ONE_UNIT.search(path)
+    ]
     return [f"drop-in {printable(path)} is not ours" for path in foreign]
 
 

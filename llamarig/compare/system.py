@@ -23,8 +23,9 @@ def packages(view: View) -> Iterator[Action]:
         if seen is None:
             yield Action("package", name, "is not installed", expected=version or "installed", observed="absent")
         elif version is not None and seen != version:
-            yield Action("package", name, f"has version {printable(seen)} instead of {version}", expected=version,
-                      observed=seen)
+            yield Action(
+                "package", name, f"has version {printable(seen)} instead of {version}", expected=version, observed=seen
+            )
 
 
 def users(view: View) -> Iterator[Action]:
@@ -33,13 +34,25 @@ def users(view: View) -> Iterator[Action]:
         seen = view.part("users").get(user.name)
         services = tuple(service.name for service in view.wanted.services if service.user == user.name)
         if not isinstance(seen, Mapping):
-            yield Action("user", user.name, "there is no such user", expected="a system user", observed="absent",
-                      restarts=services)
+            yield Action(
+                "user",
+                user.name,
+                "there is no such user",
+                expected="a system user",
+                observed="absent",
+                restarts=services,
+            )
             continue
         wrong, restart = _user_wrong(user, seen)
         if wrong:
-            yield Action("user", user.name, "; ".join(wrong), expected=f"{user.shell}, {user.home}, no password",
-                      observed="; ".join(wrong), restarts=services if restart else ())
+            yield Action(
+                "user",
+                user.name,
+                "; ".join(wrong),
+                expected=f"{user.shell}, {user.home}, no password",
+                observed="; ".join(wrong),
+                restarts=services if restart else (),
+            )
 
 
 def _user_wrong(user: WantedUser, seen: Mapping[str, Any]) -> tuple[list[str], bool]:
@@ -49,8 +62,10 @@ def _user_wrong(user: WantedUser, seen: Mapping[str, Any]) -> tuple[list[str], b
         wrong.append(f"user id {printable(seen.get('uid'))}")
     extra = set(as_texts(seen.get("groups"))) - {user.name}
     if extra != set(user.groups):
-        wrong.append(f"groups {printable(', '.join(sorted(extra)) or 'none')} instead of "
-                     f"{', '.join(sorted(user.groups)) or 'none'}")
+        wrong.append(
+            f"groups {printable(', '.join(sorted(extra)) or 'none')} instead of "
+            f"{', '.join(sorted(user.groups)) or 'none'}"
+        )
     carried = bool(wrong)
     for key, value in (("group", user.name), ("home", user.home), ("shell", user.shell)):
         if seen.get(key) != value:
@@ -67,8 +82,7 @@ def directories(view: View) -> Iterator[Action]:
         missing = absence(seen, "dir")
         wrong = [missing] if missing else ownership(seen, mode, owner, group)
         if wrong:
-            yield Action("directory", path, "; ".join(wrong), expected=f"{mode} {owner}:{group}",
-                      observed=_place(seen))
+            yield Action("directory", path, "; ".join(wrong), expected=f"{mode} {owner}:{group}", observed=_place(seen))
 
 
 def _place(seen: Mapping[str, Any]) -> str:
@@ -84,11 +98,22 @@ def files(view: View) -> Iterator[Action]:
         missing = absence(seen, "file")
         if missing or seen.get("sha256") != file.sha256:
             why = missing or _why_other_content(view, file, seen)
-            yield Action("file", file.path, why, expected=short_hash(file.sha256),
-                      observed=short_hash(seen.get("sha256")) if not missing else _place(seen), restarts=file.restarts)
+            yield Action(
+                "file",
+                file.path,
+                why,
+                expected=short_hash(file.sha256),
+                observed=short_hash(seen.get("sha256")) if not missing else _place(seen),
+                restarts=file.restarts,
+            )
         elif wrong := ownership(seen, file.mode, file.owner, file.group):
-            yield Action("file", file.path, "; ".join(wrong), expected=f"{file.mode} {file.owner}:{file.group}",
-                      observed=_place(seen))
+            yield Action(
+                "file",
+                file.path,
+                "; ".join(wrong),
+                expected=f"{file.mode} {file.owner}:{file.group}",
+                observed=_place(seen),
+            )
     yield from _left_over(view)
 
 
@@ -117,8 +142,13 @@ def _left_over(view: View) -> Iterator[Action]:
     for path in sorted({*as_map(view.record.get("files")), *former} - known):
         ours = path.startswith((f"{UNITS}/llama", f"{CONFIG}/"))
         if ours and view.part("files", path).get("type") not in (None, "absent"):
-            yield Action("file", path, "was written by an earlier apply and is not wanted any more", expected="absent",
-                      observed=_place(view.part("files", path)))
+            yield Action(
+                "file",
+                path,
+                "was written by an earlier apply and is not wanted any more",
+                expected="absent",
+                observed=_place(view.part("files", path)),
+            )
 
 
 def credentials(view: View) -> Iterator[Action]:
@@ -129,8 +159,14 @@ def credentials(view: View) -> Iterator[Action]:
         content = [missing] if missing else _keys_wrong(entry, seen)
         wrong = content + ([] if missing else ownership(seen, entry.mode, "root", "root"))
         if wrong:
-            yield Action("credential", entry.path, "; ".join(wrong), expected=f"a key file, {entry.mode} root:root",
-                      observed=_place(seen), restarts=(entry.service,) if content else ())
+            yield Action(
+                "credential",
+                entry.path,
+                "; ".join(wrong),
+                expected=f"a key file, {entry.mode} root:root",
+                observed=_place(seen),
+                restarts=(entry.service,) if content else (),
+            )
 
 
 def _keys_wrong(entry: WantedCredential, seen: Mapping[str, Any]) -> list[str]:

@@ -84,9 +84,11 @@ class View:
         base = f"{RELEASES}/{self.wanted.release.id}/"
         exe = as_text(process.get("exe")) or ""
         sha256 = as_text(process.get("exe-sha256"))
-        return bool(sha256) and exe.startswith(base) and self.built(self.wanted.release.id).get(
-            exe.removeprefix(base)
-        ) == sha256
+        return (
+            bool(sha256)
+            and exe.startswith(base)
+            and self.built(self.wanted.release.id).get(exe.removeprefix(base)) == sha256
+        )
 
 
 def view_of(wanted: Wanted, observed: object) -> View:

@@ -34,8 +34,13 @@ def stat_tuple(info: os.stat_result) -> list[int]:
 
 def kind_of(mode: int) -> str:
     """The word for a file's type: file, dir, link, fifo, socket, device."""
-    for word, test in (("file", stat.S_ISREG), ("dir", stat.S_ISDIR), ("link", stat.S_ISLNK),
-                       ("fifo", stat.S_ISFIFO), ("socket", stat.S_ISSOCK)):
+    for word, test in (
+        ("file", stat.S_ISREG),
+        ("dir", stat.S_ISDIR),
+        ("link", stat.S_ISLNK),
+        ("fifo", stat.S_ISFIFO),
+        ("socket", stat.S_ISSOCK),
+    ):
         if test(mode):
             return word
     return "device"
@@ -154,8 +159,12 @@ class Hasher:
         if not isinstance(entry, dict):
             return
         numbers, sha256 = entry.get("stat"), entry.get("sha256")
-        if (isinstance(numbers, list) and len(numbers) == _STAT_PARTS and all(type(n) is int for n in numbers)
-                and isinstance(sha256, str)):
+        if (
+            isinstance(numbers, list)
+            and len(numbers) == _STAT_PARTS
+            and all(type(n) is int for n in numbers)
+            and isinstance(sha256, str)
+        ):
             self._known[tuple(numbers)] = (sha256, False)
 
     def known(self, info: os.stat_result) -> tuple[str, bool] | None:
@@ -204,5 +213,9 @@ class Hasher:
 
 def describe(info: os.stat_result) -> dict[str, Any]:
     """Type, mode, owner and group of something that is there."""
-    return {"type": kind_of(info.st_mode), "mode": f"{stat.S_IMODE(info.st_mode):04o}",
-            "owner": owner_name(info.st_uid), "group": group_name(info.st_gid)}
+    return {
+        "type": kind_of(info.st_mode),
+        "mode": f"{stat.S_IMODE(info.st_mode):04o}",
+        "owner": owner_name(info.st_uid),
+        "group": group_name(info.st_gid),
+    }

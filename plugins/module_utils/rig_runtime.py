@@ -19,10 +19,26 @@ HIDDEN = "<hidden>"
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|AUTH")
 _SECRET_FLAGS = ("--api-key", "--hf-token", "-hft")
 _UNIT_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]+\.(service|socket|timer|target)")
-_PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts", "FragmentPath",
-               "DropInPaths", "NeedDaemonReload", "Result", "ActiveEnterTimestamp")
-_DROP_IN_HOMES = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
-                  "/usr/lib/systemd/system")
+_PROPERTIES = (
+    "Id",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "UnitFileState",
+    "MainPID",
+    "NRestarts",
+    "FragmentPath",
+    "DropInPaths",
+    "NeedDaemonReload",
+    "Result",
+    "ActiveEnterTimestamp",
+)
+_DROP_IN_HOMES = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+)
 _LISTEN = "0A"
 _MAPS, _UNIX, _TCP = 6, 8, 10
 """Fields of a line of maps, of net/unix and of net/tcp that are read."""
@@ -37,8 +53,9 @@ def units(names: list[str], run: Run) -> dict[str, dict[str, Any]]:
     good = [name for name in names if _UNIT_NAME.fullmatch(name)]
     if not good:
         return {}
-    _, output, _ = run(["/usr/bin/systemctl", "show", "--timestamp=unix", "--property=" + ",".join(_PROPERTIES),
-                        "--", *good])
+    _, output, _ = run(
+        ["/usr/bin/systemctl", "show", "--timestamp=unix", "--property=" + ",".join(_PROPERTIES), "--", *good]
+    )
     blocks = output.strip("\n").split("\n\n")
     if len(blocks) != len(good):
         return {}
@@ -48,11 +65,16 @@ def units(names: list[str], run: Run) -> dict[str, dict[str, Any]]:
 def _unit(name: str, block: str) -> dict[str, Any]:
     raw = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
     return {
-        "load": raw.get("LoadState", ""), "active": raw.get("ActiveState", ""), "sub": raw.get("SubState", ""),
-        "enabled": raw.get("UnitFileState", ""), "main-pid": _number(raw.get("MainPID")),
-        "restarts": _number(raw.get("NRestarts")), "fragment": raw.get("FragmentPath", ""),
+        "load": raw.get("LoadState", ""),
+        "active": raw.get("ActiveState", ""),
+        "sub": raw.get("SubState", ""),
+        "enabled": raw.get("UnitFileState", ""),
+        "main-pid": _number(raw.get("MainPID")),
+        "restarts": _number(raw.get("NRestarts")),
+        "fragment": raw.get("FragmentPath", ""),
         "drop-ins": sorted({*words(raw.get("DropInPaths", "")), *_drop_ins(name)}),
-        "need-reload": raw.get("NeedDaemonReload") == "yes", "result": raw.get("Result", ""),
+        "need-reload": raw.get("NeedDaemonReload") == "yes",
+        "result": raw.get("Result", ""),
         "started": _seconds(raw.get("ActiveEnterTimestamp", "")),
     }
 
@@ -82,11 +104,15 @@ def process(pid: int, hasher: Hasher, root: str = "") -> dict[str, Any] | None:
     uids = status.get(b"Uid", b"").split()
     mapped, libcuda = _mapped(base, hasher)
     return {
-        "exe": exe.removesuffix(" (deleted)"), "deleted": exe.endswith(" (deleted)"),
+        "exe": exe.removesuffix(" (deleted)"),
+        "deleted": exe.endswith(" (deleted)"),
         "exe-sha256": _hash_of_link(f"{base}/exe", hasher),
-        "argv": hide_arguments(_strings(f"{base}/cmdline")), "environment": _environment(base),
+        "argv": hide_arguments(_strings(f"{base}/cmdline")),
+        "environment": _environment(base),
         "user": owner_name(int(uids[1])) if len(uids) > 1 else "",
-        "mapped": mapped, "devices": _devices(base), "libcuda": libcuda,
+        "mapped": mapped,
+        "devices": _devices(base),
+        "libcuda": libcuda,
     }
 
 
@@ -171,8 +197,10 @@ def ports(probes: list[dict[str, Any]], main_pids: list[int], root: str = "") ->
             if not missing:
                 break
             _find(pid, missing, owners, root)
-    return {place: [{"pid": pid, "command": _command(pid, root)} for inode in group
-                    for pid in owners.get(inode, [0])] for place, group in inodes.items()}
+    return {
+        place: [{"pid": pid, "command": _command(pid, root)} for inode in group for pid in owners.get(inode, [0])]
+        for place, group in inodes.items()
+    }
 
 
 def _find(pid: int, missing: dict[str, str], owners: dict[str, list[int]], root: str) -> None:
@@ -187,9 +215,11 @@ def _command(pid: int, root: str) -> str:
 
 def _inodes(probe: dict[str, Any], root: str) -> list[str]:
     if probe["port"] == 0:
-        return [fields[6] for line in read_kernel(f"{root}/proc/net/unix").decode("utf-8", "replace").splitlines()
-                if len(fields := line.split(None, 7)) == _UNIX and fields[7] == probe["address"]
-                and fields[3] == "00010000"]
+        return [
+            fields[6]
+            for line in read_kernel(f"{root}/proc/net/unix").decode("utf-8", "replace").splitlines()
+            if len(fields := line.split(None, 7)) == _UNIX and fields[7] == probe["address"] and fields[3] == "00010000"
+        ]
     found: list[str] = []
     for table in ("tcp", "tcp6"):
         for line in read_kernel(f"{root}/proc/net/{table}").decode("ascii", "replace").splitlines()[1:]:
@@ -207,7 +237,7 @@ def _collide(table: str, wanted: str) -> bool:
     try:
         mine = ipaddress.ip_address(wanted.strip("[]"))
         raw = bytes.fromhex(table)
-        words_ = [raw[at:at + 4][::-1] if _little() else raw[at:at + 4] for at in range(0, len(raw), 4)]
+        words_ = [raw[at : at + 4][::-1] if _little() else raw[at : at + 4] for at in range(0, len(raw), 4)]
         theirs: Any = ipaddress.ip_address(b"".join(words_))
     except ValueError:
         return True

@@ -126,7 +126,7 @@ def release(base: str, hasher: Hasher) -> dict[str, Any] | None:
         pass
     for path in sorted(walk(base)):
         if path != provenance:
-            entry["files"][path[len(base) + 1:]] = hasher.describe(path)
+            entry["files"][path[len(base) + 1 :]] = hasher.describe(path)
     return entry
 
 

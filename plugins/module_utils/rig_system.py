@@ -35,8 +35,11 @@ def os_release(root: str = "") -> dict[str, str]:
                 found[key.strip()] = value.strip().strip("\"'")
         if found:
             break
-    return {"id": found.get("ID", ""), "version": found.get("VERSION_ID", ""),
-            "codename": found.get("VERSION_CODENAME", "")}
+    return {
+        "id": found.get("ID", ""),
+        "version": found.get("VERSION_ID", ""),
+        "codename": found.get("VERSION_CODENAME", ""),
+    }
 
 
 def ram_mib(root: str = "") -> float:
@@ -57,8 +60,11 @@ def disk(paths: list[str], root: str = "") -> dict[str, dict[str, Any]]:
             device = at.stat().st_dev
         except (OSError, ValueError, StopIteration):
             continue
-        result[path] = {"free-mib": round(space.f_bavail * space.f_frsize / 2**20, 2),
-                        "total-mib": round(space.f_blocks * space.f_frsize / 2**20, 2), "device": device}
+        result[path] = {
+            "free-mib": round(space.f_bavail * space.f_frsize / 2**20, 2),
+            "total-mib": round(space.f_blocks * space.f_frsize / 2**20, 2),
+            "device": device,
+        }
     return result
 
 
@@ -98,10 +104,14 @@ def users(names: list[str], root: str = "") -> dict[str, dict[str, Any] | None]:
     found: dict[str, dict[str, Any] | None] = dict.fromkeys(names)
     if not names:
         return found
-    rows = {fields[0]: fields for line in _text(f"{root}/etc/passwd").splitlines()
-            if len(fields := line.split(":")) == _PASSWD}
-    group_rows = [fields for line in _text(f"{root}/etc/group").splitlines()
-                  if len(fields := line.split(":")) == _GROUP]
+    rows = {
+        fields[0]: fields
+        for line in _text(f"{root}/etc/passwd").splitlines()
+        if len(fields := line.split(":")) == _PASSWD
+    }
+    group_rows = [
+        fields for line in _text(f"{root}/etc/group").splitlines() if len(fields := line.split(":")) == _GROUP
+    ]
     by_gid = {fields[2]: fields[0] for fields in group_rows}
     shadow = dict(line.split(":", 2)[:2] for line in _text(f"{root}/etc/shadow").splitlines() if ":" in line)
     for name in names:
@@ -109,7 +119,10 @@ def users(names: list[str], root: str = "") -> dict[str, dict[str, Any] | None]:
         if row is None or not row[2].isdecimal():
             continue
         found[name] = {
-            "uid": int(row[2]), "group": by_gid.get(row[3], row[3]), "home": row[5], "shell": row[6],
+            "uid": int(row[2]),
+            "group": by_gid.get(row[3], row[3]),
+            "home": row[5],
+            "shell": row[6],
             "groups": sorted(fields[0] for fields in group_rows if name in fields[3].split(",")),
             "locked": shadow.get(name, "").startswith(("!", "*")),
         }

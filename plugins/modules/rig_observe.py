@@ -90,18 +90,29 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run) -> dict[str, Any]:
     model_paths, links = _models(probe)
     homes = sorted({str(Path(path).parent.parent) for path in model_paths})
     files = dict.fromkeys([*_texts(probe, "files"), *(_left_over(record) if state == "ok" else [])])
-    releases = {name: rig_store.release(f"{rig_store.ROOT}/releases/{name}", hasher)
-                for name in rig_store.release_ids(probe.get("release"), current, record)}
+    releases = {
+        name: rig_store.release(f"{rig_store.ROOT}/releases/{name}", hasher)
+        for name in rig_store.release_ids(probe.get("release"), current, record)
+    }
     units = rig_runtime.units(_texts(probe, "units"), run)
     pids = [unit["main-pid"] for unit in units.values() if unit["main-pid"]]
     processes = {str(pid): rig_runtime.process(pid, hasher) for pid in pids}
-    listens = [entry for entry in probe.get("ports") or [] if isinstance(entry, dict)
-               and isinstance(entry.get("address"), str) and isinstance(entry.get("port"), int)]
+    listens = [
+        entry
+        for entry in probe.get("ports") or []
+        if isinstance(entry, dict) and isinstance(entry.get("address"), str) and isinstance(entry.get("port"), int)
+    ]
     system = os.uname()
     return {
-        "schema": 1, "hostname": system.nodename, "arch": system.machine, "boot-id": rig_system.boot_id(),
-        "time": time.time(), "os": rig_system.os_release(), "kernel": system.release,
-        "cores": os.cpu_count() or 0, "ram-mib": rig_system.ram_mib(),
+        "schema": 1,
+        "hostname": system.nodename,
+        "arch": system.machine,
+        "boot-id": rig_system.boot_id(),
+        "time": time.time(),
+        "os": rig_system.os_release(),
+        "kernel": system.release,
+        "cores": os.cpu_count() or 0,
+        "ram-mib": rig_system.ram_mib(),
         "disk": rig_system.disk([rig_store.ROOT, rig_store.STATE, *homes]),
         "packages": rig_system.packages(_texts(probe, "packages")),
         "users": rig_system.users(_texts(probe, "users")),
@@ -112,9 +123,13 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run) -> dict[str, Any]:
         "models": {path: hasher.describe(path) for path in model_paths},
         "links": {path: rig_store.link(path) for path in links},
         "credentials": {path: rig_store.credential(path) for path in _texts(probe, "credentials")},
-        "units": units, "processes": {pid: found for pid, found in processes.items() if found is not None},
+        "units": units,
+        "processes": {pid: found for pid, found in processes.items() if found is not None},
         "ports": rig_runtime.ports(listens, pids),
-        "record": record, "record-state": state, "lock": rig_store.lock(rig_store.LOCK), "gpus": rig_system.gpus(),
+        "record": record,
+        "record-state": state,
+        "lock": rig_store.lock(rig_store.LOCK),
+        "gpus": rig_system.gpus(),
     }
 
 

@@ -123,8 +123,13 @@ def left_over(before: Any, files: dict[str, Any]) -> list[str]:
     former = before.get("former") if isinstance(before.get("former"), dict) else {}
     recorded = before.get("files") if isinstance(before.get("files"), dict) else {}
     names = [*recorded, *(former.get("files") or [])]
-    return sorted({name for name in names if isinstance(name, str) and name.startswith("/etc/")
-                   and name not in files and Path(name).exists()})
+    return sorted(
+        {
+            name
+            for name in names
+            if isinstance(name, str) and name.startswith("/etc/") and name not in files and Path(name).exists()
+        }
+    )
 
 
 def compose(params: dict[str, Any], before: Any, state: str) -> dict[str, Any]:
@@ -140,9 +145,16 @@ def compose(params: dict[str, Any], before: Any, state: str) -> dict[str, Any]:
         except UnusualFileError as error:
             raise UnusualFileError(f"{path} {error}") from error
     record = {
-        "schema": 1, "host": params["host"], "applied-at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "applied-from": params["applied_from"], "llamarig": params["llamarig"], "run": params["run"],
-        "release": params["release"], "former-release": former, "gpus": params["gpus"], "files": files,
+        "schema": 1,
+        "host": params["host"],
+        "applied-at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "applied-from": params["applied_from"],
+        "llamarig": params["llamarig"],
+        "run": params["run"],
+        "release": params["release"],
+        "former-release": former,
+        "gpus": params["gpus"],
+        "files": files,
         "former": {"files": left_over(before, files)},
     }
     return record | {"digest": canonical_digest(record)}
@@ -157,8 +169,13 @@ def main() -> None:
     text = {"type": "str", "required": True}
     module = AnsibleModule(
         argument_spec={
-            "host": text, "release": text, "former_release": {"type": "str"}, "run": text, "applied_from": text,
-            "llamarig": text, "gpus": {"type": "dict", "default": {}},
+            "host": text,
+            "release": text,
+            "former_release": {"type": "str"},
+            "run": text,
+            "applied_from": text,
+            "llamarig": text,
+            "gpus": {"type": "dict", "default": {}},
             "files": {"type": "list", "elements": "str", "default": []},
             "force": {"type": "bool", "default": False},
         },

@@ -1,0 +1,75 @@
+"""``llamarig status``: what runs, since when, and from which release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from llamarig.cli.looked import Looked
+
+
+def status(
+    hosts: Annotated[list[str] | None, typer.Argument(help="Hosts to look at.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the state as JSON.")] = False,
+) -> None:
+    """Exit 0 when every host answers, whatever runs there; 3 when one does not."""
+    from llamarig.cli.looked import complain, emit, look
+    from llamarig.errors import ExitCode
+
+    looked = look(hosts or [], all_)
+    if json_:
+        emit([document(each) for each in looked])
+    for each in looked:
+        if each.error is not None:
+            complain(each)
+        elif not json_:
+            _print(document(each))
+    raise typer.Exit(int(max((each.error.code for each in looked if each.error is not None), default=ExitCode.OK)))
+
+
+def document(looked: Looked) -> dict[str, Any]:
+    """What runs, and how many differences from the spec there are; ``error`` where the host did not answer."""
+    from llamarig.compare.state import state_of
+
+    if looked.wanted is None or looked.error is not None:
+        return {"host": looked.host, "error": looked.error_json()}
+    return state_of(looked.wanted, looked.observed) | {"drift": len(looked.actions)}
+
+
+def _print(state: dict[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from llamarig.cli.context import out
+
+    record, release, drift = state["record"], state["release"], state["drift"]
+    applied = (
+        f"applied {record['applied-at']} from {record['applied-from']}"
+        if record["state"] == "ok"
+        else {"absent": "never applied"}.get(record["state"], f"record {record['state']}")
+    )
+    former = f", former {release['former']}" if release["former"] else ""
+    differs = f"{drift} to do (llamarig diff {state['host']})" if drift else "as its spec says"
+    out().print(f"[bold]{escape(state['host'])}[/]  {escape(state['system'])}, kernel {escape(str(state['kernel']))}")
+    out().print(f"  release {escape(str(release['current'] or 'none') + former)}; {escape(applied)}; {escape(differs)}")
+    if state["lock"]:
+        out().print(f"  [yellow]locked by {escape(str(state['lock'].get('who')))}[/]")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("  service", "state", "since", "restarts", "release", "model", "address"):
+        table.add_column(head, overflow="fold")
+    for name, service in state["services"].items():
+        colour = "green" if service["state"] == "active" else "red"
+        shown = service["load"] if service["load"] != "loaded" else f"{service['state']} ({service['sub-state']})"
+        table.add_row(
+            f"  {escape(name)}",
+            f"[{colour}]{escape(shown)}[/]",
+            service["since"] or "-",
+            str(service["restarts"]),
+            escape(service["release"] or "-"),
+            escape(service["model"]),
+            escape(service["address"]),
+        )
+    out().print(table)
