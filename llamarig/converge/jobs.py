@@ -6,13 +6,13 @@ interrupted or the connection is cut, so whoever follows may come back later.
 
 from __future__ import annotations
 
+import re
 import shlex
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure  # type: ignore[import-untyped] # ansible-core ships no types
 
 from llamarig.converge.events import progress
 from llamarig.paths import data_root
@@ -20,6 +20,7 @@ from llamarig.paths import data_root
 INTERVAL_S = 2.0
 LOCK_EVERY_S = 30.0
 OUTAGE_S = 180.0
+_STEP = re.compile(r"\[(\d+)/(\d+)\]")
 _ADVICE = {
     "oom-kill": "the machine ran out of memory; give engine.build a smaller `jobs` or a bigger `job-mib`",
     "timeout": "it ran past its time limit",
@@ -33,12 +34,25 @@ def utilities() -> Path:
 
 
 def _last_step(text: str) -> tuple[int, int] | None:
-    if str(utilities()) not in sys.path:
-        sys.path.append(str(utilities()))
-    from rig_log import last_step  # type: ignore[import-not-found] # found at run time, it also ships to hosts
+    steps = _STEP.findall(text)
+    return (int(steps[-1][0]), int(steps[-1][1])) if steps else None
 
-    found: tuple[int, int] | None = last_step(text)
-    return found
+
+class LockKeeper:
+    """Renews the host's lock now and then while something long goes on; ``lock`` are arguments for rig_lock."""
+
+    def __init__(self, action: Any, lock: dict[str, Any] | None, task_vars: dict[str, Any]) -> None:
+        self._action, self._lock, self._task_vars = action, lock, task_vars
+        self._renewed = time.monotonic()
+
+    def renew(self) -> None:
+        """Renew it when half a minute has passed. Fails the task when another run has taken it."""
+        if not self._lock or time.monotonic() - self._renewed < LOCK_EVERY_S:
+            return
+        answer = self._action._execute_module("rig_lock", dict(self._lock), task_vars=self._task_vars)
+        if answer.get("failed"):
+            raise AnsibleActionFail("this run no longer holds the host's lock, so it stops here")
+        self._renewed = time.monotonic()
 
 
 def follow(action: Any, job: dict[str, Any], label: str, unit: str, task_vars: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +76,8 @@ def _wait(action: Any, job: dict[str, Any], label: str, unit: str, task_vars: di
     host = str(task_vars.get("inventory_hostname", ""))
     name, log = shlex.quote(f"{job['name']}.service"), shlex.quote(f"{job['directory']}/log")
     command = f"systemctl show -p SubState --value {name}; tail -c 4096 {log} 2>/dev/null || true"
-    renewed = answered = time.monotonic()
+    lock = LockKeeper(action, job.get("lock"), task_vars)
+    answered = time.monotonic()
     told: tuple[int, int] | None = None
     while True:
         try:
@@ -81,13 +96,5 @@ def _wait(action: Any, job: dict[str, Any], label: str, unit: str, task_vars: di
             told = step
         if state.strip() not in ("running", "start"):
             return
-        if job.get("lock") and time.monotonic() - renewed > LOCK_EVERY_S:
-            _renew(action, job["lock"], task_vars)
-            renewed = time.monotonic()
+        lock.renew()
         time.sleep(INTERVAL_S)
-
-
-def _renew(action: Any, lock: dict[str, Any], task_vars: dict[str, Any]) -> None:
-    answer = action._execute_module("rig_lock", dict(lock), task_vars=task_vars)
-    if answer.get("failed"):
-        action._display.warning(f"the lock could not be renewed: {answer.get('msg', '')}")

@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 
 from llamarig.converge import artifacts
 from llamarig.converge.events import progress
+from llamarig.converge.jobs import LockKeeper
 from llamarig.errors import RigError
 
 PIECE = 16 << 20
@@ -23,7 +24,8 @@ TRIES = 3
 
 
 class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no types
-    """Arguments: ``release`` or ``model`` (as in the wanted state) and ``directory`` on the host.
+    """Arguments: ``release`` or ``model`` (as in the wanted state) and ``directory`` on the host;
+    ``lock``, arguments for rig_lock, called now and then meanwhile.
 
     For a model it returns ``path``, ``sha256`` and ``size`` of the file there, still unchecked;
     for a release those of the source archive, and ``patches`` in order, as rig_source takes them.
@@ -36,6 +38,7 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no ty
         super().run(tmp, task_vars)
         args, variables = self._task.args, task_vars or {}
         self._host = str(variables.get("inventory_hostname", ""))
+        self._lock = LockKeeper(self, args.get("lock"), variables)
         if not args.get("directory") or bool(args.get("release")) == bool(args.get("model")):
             raise AnsibleActionFail("rig_push needs a directory, and either a release or a model")
         if self._task.check_mode:
@@ -72,7 +75,8 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no ty
     def _remote(self, command: str, data: bytes | None = None) -> str:
         answer = self._low_level_execute_command(command, in_data=data)
         if answer["rc"] != 0:
-            raise AnsibleActionFail(f"copying to the host failed: {answer['stderr'].strip() or answer['stdout'].strip()}")
+            said = str(answer["stderr"]).strip() or str(answer["stdout"]).strip()
+            raise AnsibleActionFail(f"copying to the host failed: {said}")
         return str(answer["stdout"])
 
     def _offset(self, target: str, size: int) -> int:
@@ -91,6 +95,7 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no ty
                 file.seek(offset)
                 piece = file.read(PIECE)
                 self._piece(target, offset, piece)
+                self._lock.renew()
                 offset += len(piece)
                 self._progress(f"copy {label}", offset, size)
         return {"changed": begin < size, "path": target, "sha256": artifact.sha256, "size": size}

@@ -31,17 +31,17 @@ TRY_LATER = {408, 425, 429}
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
 
 
-class GivenUp(Exception):
+class GivenUpError(Exception):
     """Trying again would not help; the text says why."""
 
 
 class _NoDowngrade(urllib.request.HTTPRedirectHandler):
     """Follows redirects, but never from HTTPS to anything else."""
 
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:  # noqa: PLR0913 - urllib's signature
-        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
-            raise GivenUp("the server redirects from https to an address without encryption")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+    def redirect_request(self, req: Any, *answer: Any) -> Any:
+        if req.full_url.startswith("https:") and not str(answer[-1]).startswith("https:"):
+            raise GivenUpError("the server redirects from https to an address without encryption")
+        return super().redirect_request(req, *answer)
 
 
 def shown(url: str) -> str:
@@ -66,15 +66,17 @@ def _request(url: str, have: int, etag: str) -> urllib.request.Request:
 
 
 def _start(answer: Any, have: int, size: int) -> int:
-    """Where the answer begins in the file. Raises :class:`GivenUp` when it belongs to a file of another size."""
+    """Where the answer begins in the file. Raises :class:`GivenUpError` when it belongs to a file of another size."""
     found = _RANGE.fullmatch(answer.headers.get("Content-Range", "")) if answer.status == PARTIAL else None
     begin = have if found and int(found[1]) == have else 0
     length = answer.headers.get("Content-Length", "")
     total = int(found[2]) if found else int(length) if length.isdecimal() else size
     if answer.status == PARTIAL and not begin:
-        raise GivenUp("the server sent another part of the file than was asked for")
+        raise GivenUpError("the server sent another part of the file than was asked for")
     if total != size:
-        raise GivenUp(f"the server offers {total} bytes, pinned are {size}: it was replaced upstream, or is an error page")
+        raise GivenUpError(
+            f"the server offers {total} bytes, pinned are {size}: it was replaced upstream, or is an error page"
+        )
     return begin
 
 
@@ -88,7 +90,7 @@ def _save(answer: Any, target: Path, begin: int, size: int) -> int:
         while block := answer.read(BLOCK):
             done += len(block)
             if done > size:
-                raise GivenUp(f"the server sends more than the {size} bytes that are pinned")
+                raise GivenUpError(f"the server sends more than the {size} bytes that are pinned")
             file.write(block)
             if time.monotonic() - told > EVERY_S:
                 told = time.monotonic()
@@ -100,7 +102,7 @@ def _save(answer: Any, target: Path, begin: int, size: int) -> int:
 
 
 def attempt(url: str, target: Path, size: int) -> bool:
-    """One request; True when the file is complete. Raises :class:`GivenUp`, OSError or HTTPException."""
+    """One request; True when the file is complete. Raises :class:`GivenUpError`, OSError or HTTPException."""
     note = target.with_name(f"{target.name}.etag")
     have = target.stat().st_size if target.exists() else 0
     if have == size:
@@ -120,12 +122,12 @@ def attempt(url: str, target: Path, size: int) -> bool:
             target.unlink(missing_ok=True)
             return False
         if error.code < SERVER_ERRORS and error.code not in TRY_LATER:
-            raise GivenUp(f"the server answers {error.code} {error.reason}") from error
+            raise GivenUpError(f"the server answers {error.code} {error.reason}") from error
         raise
 
 
 def download(url: str, target: Path, size: int) -> None:
-    """Bring the file to ``target``. Raises :class:`GivenUp`; what has arrived stays for the next run."""
+    """Bring the file to ``target``. Raises :class:`GivenUpError`; what has arrived stays for the next run."""
     why, wait = "", 1.0
     for _ in range(ATTEMPTS):
         try:
@@ -138,7 +140,7 @@ def download(url: str, target: Path, size: int) -> None:
         sys.stdout.flush()
         time.sleep(wait)
         wait = min(wait * 2, LONGEST_WAIT_S)
-    raise GivenUp(f"{why} (tried {ATTEMPTS} times)")
+    raise GivenUpError(f"{why} (tried {ATTEMPTS} times)")
 
 
 def main(argv: list[str]) -> int:
@@ -146,9 +148,9 @@ def main(argv: list[str]) -> int:
     url, target, size = argv[1], Path(argv[2]), int(argv[3])
     try:
         if not url.startswith(("https://", "http://")):
-            raise GivenUp("only http and https are fetched")
+            raise GivenUpError("only http and https are fetched")
         download(url, target, size)
-    except GivenUp as error:
+    except GivenUpError as error:
         sys.stdout.write(f"error: {shown(url)}: {error}\n")
         return 1
     sys.stdout.write(f"[{size}/{size}]\n")

@@ -1,4 +1,4 @@
-"""Read the log of a long job: how far it is, and what went wrong in the tool's own words."""
+"""Read the log of a long job: what went wrong, in the tool's own words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ LIMIT = 4000
 CONTEXT = 12
 TAIL = 15
 _STEP = re.compile(r"\[(\d+)/(\d+)\]")
+_STEP_ALONE = re.compile(r"\[\d+/\d+\]")
 _CMAKE = re.compile(r"^CMake Error")
 _ERROR = re.compile(r"(?:\b(?:fatal )?error: |undefined reference to|No space left on device|Killed)")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -18,19 +19,13 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def last_step(text: str) -> tuple[int, int] | None:
-    """The last ``[done/total]`` in the text."""
-    steps = _STEP.findall(text)
-    return (int(steps[-1][0]), int(steps[-1][1])) if steps else None
-
-
 def error_text(log: str) -> str:
     """The part of a build log that says why it failed, at most 4,000 characters.
 
     In order: the first failed step of ninja with its compiler's output (the command line is
     left out), the first error of CMake, the lines around the first error, the last lines.
     """
-    lines = printable(log).splitlines()
+    lines = [line for line in printable(log).splitlines() if not _STEP_ALONE.fullmatch(line)]
     for find in (_failed_step, _cmake_error, _first_error):
         part = find(lines)
         if part:

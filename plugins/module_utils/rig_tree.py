@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path, PurePosixPath
 
 from ansible.module_utils.rig_disk import sha256_of
-from ansible.module_utils.rig_unpack import Refused
+from ansible.module_utils.rig_unpack import RefusedError
 
 BUILD_NAMES = {"CMakeLists.txt", "CMakePresets.json", "Makefile", "GNUmakefile", "makefile", "configure"}
 BUILD_SUFFIXES = {".cmake", ".sh", ".py", ".mk", ".in", ".bat", ".ps1"}
@@ -47,15 +47,15 @@ def _entry(root: Path, path: Path) -> bytes:
 def patched_paths(text: str) -> set[str]:
     """The paths that a patch touches, without their ``a/`` and ``b/``.
 
-    Raises :class:`Refused` for a path outside the tree, a link, a submodule, a special mode, or binary content.
+    Raises :class:`RefusedError` for a path outside the tree, a link, a submodule, a special mode, or binary content.
     """
     paths: set[str] = set()
     for line in text.splitlines():
         if line.startswith(("GIT binary patch", "Binary files ")):
-            raise Refused("it holds binary content, which cannot be reviewed")
+            raise RefusedError("it holds binary content, which cannot be reviewed")
         if found := _MODE.match(line):
             if found["mode"] not in ("100644", "100755"):
-                raise Refused(f"it makes a link, submodule or special file (mode {found['mode']})")
+                raise RefusedError(f"it makes a link, submodule or special file (mode {found['mode']})")
         elif found := _HEAD.match(line):
             paths |= {_checked(found["old"]), _checked(found["new"])}
         elif found := _MOVE.match(line):
@@ -63,21 +63,21 @@ def patched_paths(text: str) -> set[str]:
         elif (found := _TARGET.match(line)) and found["path"] != "/dev/null":
             paths.add(_checked(_stripped(found["path"])))
     if not paths:
-        raise Refused("it names no file")
+        raise RefusedError("it names no file")
     return paths
 
 
 def _stripped(path: str) -> str:
     first, _, rest = path.partition("/")
     if first not in ("a", "b") or not rest:
-        raise Refused(f"path {path[:200]!r} does not begin with a/ or b/ as git writes it")
+        raise RefusedError(f"path {path[:200]!r} does not begin with a/ or b/ as git writes it")
     return rest
 
 
 def _checked(path: str) -> str:
     parts = PurePosixPath(path).parts
     if path.startswith(("/", '"')) or ".." in parts or ".git" in parts:
-        raise Refused(f"path {path[:200]!r} lies outside the tree")
+        raise RefusedError(f"path {path[:200]!r} lies outside the tree")
     return path
 
 
@@ -91,10 +91,10 @@ def build_system_paths(paths: set[str]) -> list[str]:
 
 
 def apply_patch(root: Path, patch: Path, acknowledged: bool) -> None:
-    """Apply one patch below ``root`` or raise :class:`Refused` with the tool's own words."""
+    """Apply one patch below ``root`` or raise :class:`RefusedError` with the tool's own words."""
     touched = build_system_paths(patched_paths(patch.read_text(errors="replace")))
     if touched and not acknowledged:
-        raise Refused(
+        raise RefusedError(
             f"it changes the build system ({', '.join(touched[:10])}); "
             "read it, then write `build-system: acknowledged` beside its sha256 in the spec"
         )
@@ -103,4 +103,4 @@ def apply_patch(root: Path, patch: Path, acknowledged: bool) -> None:
         [*command, "-i", str(patch)], capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode != 0:
-        raise Refused(f"it does not apply cleanly:\n{(done.stdout + done.stderr).strip()[-3000:]}")
+        raise RefusedError(f"it does not apply cleanly:\n{(done.stdout + done.stderr).strip()[-3000:]}")

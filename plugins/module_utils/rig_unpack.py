@@ -2,7 +2,7 @@
 
 Only regular files, directories and links that stay inside the tree come out; what
 else an archive may hold (absolute names, ``..``, devices, hard links, setuid bits,
-duplicates, endless content) ends in :class:`Refused`.
+duplicates, endless content) ends in :class:`RefusedError`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO
 MAX_NAME = 1024
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The archive or patch is not something that we use; the text says which part and why."""
 
 
@@ -33,16 +33,16 @@ class Limits:
 def _checked_name(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if not name or name.startswith("/") or ".." in path.parts or "\\" in name:
-        raise Refused(f"member {name[:200]!r} has an absolute path or one that leaves the archive")
+        raise RefusedError(f"member {name[:200]!r} has an absolute path or one that leaves the archive")
     if len(name) > MAX_NAME or any(ord(char) < ord(" ") or ord(char) == 0x7F for char in name):  # noqa: PLR2004 - DEL
-        raise Refused(f"member {name[:200]!r} has a name that is too long or holds control characters")
+        raise RefusedError(f"member {name[:200]!r} has a name that is too long or holds control characters")
     return path
 
 
 def _checked_link(name: PurePosixPath, target: str) -> str:
     reached = posixpath.normpath(posixpath.join(str(name.parent), target))
     if target.startswith("/") or reached == ".." or reached.startswith("../"):
-        raise Refused(f"link {str(name)!r} points outside the tree, to {target[:200]!r}")
+        raise RefusedError(f"link {str(name)!r} points outside the tree, to {target[:200]!r}")
     return target
 
 
@@ -62,7 +62,7 @@ class _Unpacker:
             return None
         self.top = self.top or path.parts[0]
         if path.parts[0] != self.top:
-            raise Refused(f"there is more than one top directory: {self.top!r} and {path.parts[0][:200]!r}")
+            raise RefusedError(f"there is more than one top directory: {self.top!r} and {path.parts[0][:200]!r}")
         rest = PurePosixPath(*path.parts[1:])
         return rest.relative_to(self.below) if rest.is_relative_to(self.below) else None
 
@@ -70,11 +70,11 @@ class _Unpacker:
         self.files += 1
         self.total += member.size
         if member.size > self.limits.file_bytes:
-            raise Refused(f"member {member.name[:200]!r} has {member.size} bytes, allowed are {self.limits.file_bytes}")
-        if self.files > self.limits.files or self.total > self.limits.total_bytes:
-            raise Refused(
-                f"it unfolds to more than {self.limits.files} files or {self.limits.total_bytes} bytes"
+            raise RefusedError(
+                f"member {member.name[:200]!r} has {member.size} bytes, allowed are {self.limits.file_bytes}"
             )
+        if self.files > self.limits.files or self.total > self.limits.total_bytes:
+            raise RefusedError(f"it unfolds to more than {self.limits.files} files or {self.limits.total_bytes} bytes")
 
     def write(self, source: IO[bytes], member: tarfile.TarInfo, path: PurePosixPath) -> None:
         target = self.dest / path
@@ -83,13 +83,13 @@ class _Unpacker:
         try:
             handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         except FileExistsError:
-            raise Refused(f"member {member.name[:200]!r} is there twice") from None
+            raise RefusedError(f"member {member.name[:200]!r} is there twice") from None
         with os.fdopen(handle, "wb") as file:
             left = member.size
             while left:
                 block = source.read(min(left, 1 << 20))
                 if not block:
-                    raise Refused(f"member {member.name[:200]!r} ends early")
+                    raise RefusedError(f"member {member.name[:200]!r} ends early")
                 file.write(block)
                 left -= len(block)
             os.fchmod(file.fileno(), mode)
@@ -98,18 +98,18 @@ class _Unpacker:
 
 def _refuse_kind(member: tarfile.TarInfo) -> None:
     if member.mode & 0o7000 and not member.isdir():
-        raise Refused(f"member {member.name[:200]!r} is setuid, setgid or sticky")
+        raise RefusedError(f"member {member.name[:200]!r} is setuid, setgid or sticky")
     if member.islnk():
-        raise Refused(f"member {member.name[:200]!r} is a hard link")
+        raise RefusedError(f"member {member.name[:200]!r} is a hard link")
     if not (member.isreg() or member.isdir() or member.issym()) or member.issparse():
-        raise Refused(f"member {member.name[:200]!r} is a device, pipe or other special file")
+        raise RefusedError(f"member {member.name[:200]!r} is a device, pipe or other special file")
 
 
 def unpack(archive: Path, dest: Path, subdir: str = "", limits: Limits | None = None) -> None:
     """Unpack ``subdir`` of the archive's single top directory into ``dest``, which must be empty.
 
     Links are made last, so that nothing is ever written through one. Raises
-    :class:`Refused`, also when the archive is damaged or has no such directory.
+    :class:`RefusedError`, also when the archive is damaged or has no such directory.
     """
     work = _Unpacker(dest, PurePosixPath(subdir), limits or Limits())
     links: list[tuple[PurePosixPath, str]] = []
@@ -130,12 +130,12 @@ def unpack(archive: Path, dest: Path, subdir: str = "", limits: Limits | None = 
                     if source is not None:
                         work.write(source, member, path)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise Refused(f"it is not a whole tar archive: {error}") from error
+        raise RefusedError(f"it is not a whole tar archive: {error}") from error
     for path, target in links:
         place = dest / path
         place.parent.mkdir(parents=True, exist_ok=True)
         if place.exists() or place.is_symlink():
-            raise Refused(f"member {str(path)!r} is there twice")
+            raise RefusedError(f"member {str(path)!r} is there twice")
         place.symlink_to(target)
     if not any(dest.iterdir()):
-        raise Refused(f"it has nothing below {subdir or 'its top directory'!r}")
+        raise RefusedError(f"it has nothing below {subdir or 'its top directory'!r}")

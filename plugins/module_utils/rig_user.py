@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 
-class ChildFailed(Exception):
+class ChildFailedError(Exception):
     """The work ended with an error; the text is the child's."""
 
 
 def as_user(name: str, work: Callable[[], Any]) -> Any:
     """Run ``work`` as user ``name`` (with no further groups and umask 022) and return its JSON-able result.
 
-    Raises :class:`ChildFailed` with the child's words, :class:`KeyError` for an unknown user.
+    Raises :class:`ChildFailedError` with the child's words, :class:`KeyError` for an unknown user.
     """
     account = pwd.getpwnam(name)
     read_end, write_end = os.pipe()
@@ -30,7 +30,7 @@ def as_user(name: str, work: Callable[[], Any]) -> Any:
     os.waitpid(child, 0)
     outcome = json.loads(text) if text else {"error": "the worker process was killed"}
     if "error" in outcome:
-        raise ChildFailed(outcome["error"])
+        raise ChildFailedError(outcome["error"])
     return outcome["result"]
 
 

@@ -27,7 +27,7 @@ options:
 """
 
 RETURN = r"""
-filesystems: {description: For each file system where it is mounted, what is needed and free, in MiB., type: list, returned: always}
+filesystems: {description: What is needed and free on each file system, in MiB., type: list, returned: always}
 """
 
 MIB = 1 << 20
@@ -83,7 +83,12 @@ def budget(entries: list[tuple[Path, int, str]], reserve: int) -> list[dict[str,
         space = os.statvfs(place)
         entry = sums.setdefault(
             place.stat().st_dev,
-            {"mount": str(_mount_of(place)), "free-mib": space.f_bavail * space.f_frsize / MIB, "needed-mib": 0.0, "for": []},
+            {
+                "mount": str(_mount_of(place)),
+                "free-mib": space.f_bavail * space.f_frsize / MIB,
+                "needed-mib": 0.0,
+                "for": [],
+            },
         )
         entry["needed-mib"] += count / MIB
         entry["for"].append(f"{what} {count / MIB:,.0f} MiB")

@@ -113,7 +113,8 @@ def _start(module: AnsibleModule, unit: str, log: Path) -> dict[str, Any]:
     write_whole(directory / "run.sh", _script(params["commands"], jobs).encode())
     command = [
         "systemd-run", "--quiet", f"--unit={unit}", f"--description={description}", "--service-type=exec",
-        "--property=RemainAfterExit=yes", f"--property=StandardOutput=truncate:{log}", "--property=StandardError=inherit",
+        "--property=RemainAfterExit=yes", f"--property=StandardOutput=truncate:{log}",
+        "--property=StandardError=inherit",
         *(f"--property={entry}" for entry in params["properties"]),
         *(f"--setenv={key}={value}" for key, value in sorted(params["environment"].items())),
         "--", "/bin/sh", str(directory / "run.sh"),

@@ -23,7 +23,10 @@ options:
   state: {description: What to do., type: str, choices: [checked, present], default: present}
   model: {description: The file as in the wanted state (WantedModelFile)., type: dict, required: true}
   incoming: {description: Where files arrive; on the file system of the models., type: path, required: true}
-  record: {description: The host's record; holds hashes with stat tuples., type: path, default: /var/lib/llamarig/record.json}
+  record:
+    description: The host's record; it holds hashes with stat tuples.
+    type: path
+    default: /var/lib/llamarig/record.json
   deep: {description: Hash the file whatever the record says., type: bool, default: false}
 """
 
@@ -38,7 +41,7 @@ MAGIC = b"GGUF"
 FILE_MODE = 0o444
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The content is not the wanted one; the text says how it differs."""
 
 
@@ -82,9 +85,9 @@ class Placer:
         try:
             info = real.stat()
         except OSError as error:
-            raise Refused(f"{source} cannot be read on this host: {error.strerror}") from error
+            raise RefusedError(f"{source} cannot be read on this host: {error.strerror}") from error
         if info.st_size != self.size:
-            raise Refused(f"{source} has {info.st_size} bytes, expected {self.size}")
+            raise RefusedError(f"{source} has {info.st_size} bytes, expected {self.size}")
         self.part.unlink(missing_ok=True)
         # A link shares owner and mode with its source, so only a file that is root's alone may be shared.
         private = info.st_uid == 0 and not info.st_mode & 0o022
@@ -98,15 +101,17 @@ class Placer:
         """Check the part, and give it its name."""
         have = self.have()
         if have != self.size:
-            raise Refused(f"{have} of {self.size} bytes are here; apply again and the rest is fetched")
+            raise RefusedError(f"{have} of {self.size} bytes are here; apply again and the rest is fetched")
         self.hashed = True
         got = sha256_of(self.part)
         if got != self.sha256:
             self.discard()
-            raise Refused(f"it has sha256 {got}, expected {self.sha256}; it was thrown away and nothing was linked")
+            raise RefusedError(
+                f"it has sha256 {got}, expected {self.sha256}; it was thrown away and nothing was linked"
+            )
         with self.part.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise Refused("its hash is right, but it is no GGUF file: the spec pins the wrong content")
+                raise RefusedError("its hash is right, but it is no GGUF file: the spec pins the wrong content")
         os.chown(self.part, 0, 0)
         self.part.chmod(FILE_MODE)
         sync(self.part)
@@ -170,7 +175,7 @@ def main() -> None:
     name = Path(links[0]).name
     try:
         module.exit_json(**_run(module))
-    except Refused as error:
+    except RefusedError as error:
         module.fail_json(msg=f"model {name}: {error}")
     except (OSError, KeyError, ValueError) as error:
         module.fail_json(msg=f"model {name} could not be put in place: {error}")

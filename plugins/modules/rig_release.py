@@ -20,8 +20,8 @@ module: rig_release
 short_description: Install a build as a release, or check one
 description:
   - C(checked) compares every file of a release with its provenance.json and reports C(intact) and C(problems).
-  - C(present) copies programs and libraries of a build beside the releases, checks them (all libraries found, the version
-    shows the label), writes provenance.json, and renames the whole into place. An intact release is left alone.
+  - C(present) copies programs and libraries of a build beside the releases, checks them (all libraries found, the
+    version shows the label), writes provenance.json, and renames the whole into place. An intact one is left alone.
 options:
   state: {description: What to do., type: str, choices: [checked, present], default: present}
   id: {description: Id of the release., type: str, required: true}
@@ -41,7 +41,7 @@ problems: {description: What is wrong with it., type: list, returned: success}
 LIBRARY = re.compile(r"^lib[\w.+-]+\.so(\.\d+)*$")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The build cannot become a release; the text says why."""
 
 
@@ -100,7 +100,7 @@ def _copy_build(build: Path, programs: list[str], target: Path) -> list[str]:
         if entry.is_symlink():
             leads_to = os.readlink(entry)  # noqa: PTH115 - the text as it stands
             if not LIBRARY.match(leads_to):
-                raise Refused(f"the link {entry.name} leads to {leads_to[:200]!r}, not to a library beside it")
+                raise RefusedError(f"the link {entry.name} leads to {leads_to[:200]!r}, not to a library beside it")
             (target / "lib" / entry.name).symlink_to(leads_to)
         elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
             _copy(entry, target / "lib" / entry.name, 0o755)
@@ -113,12 +113,12 @@ def _check(target: Path, names: list[str], params: dict[str, Any]) -> None:
         listed = _sandboxed(params["user"], "ldd", str(target / name))
         missing = [line.strip() for line in listed.stdout.splitlines() if "not found" in line]
         if missing:
-            raise Refused(f"{name} lacks libraries: {'; '.join(missing)}")
+            raise RefusedError(f"{name} lacks libraries: {'; '.join(missing)}")
     server = str(target / "bin/llama-server")
     version = _sandboxed(params["user"], server, "--version")
     shown = version.stdout + version.stderr
     if version.returncode != 0 or params["label"] not in shown:
-        raise Refused(f"{server} --version does not show {params['label']!r} but: {shown.strip()[:1000]}")
+        raise RefusedError(f"{server} --version does not show {params['label']!r} but: {shown.strip()[:1000]}")
 
 
 def _tool(*command: str) -> str:
@@ -191,7 +191,7 @@ def main() -> None:
     os.umask(0o022)
     try:
         module.exit_json(**_run(module))
-    except (Refused, OSError, subprocess.TimeoutExpired) as error:
+    except (RefusedError, OSError, subprocess.TimeoutExpired) as error:
         module.fail_json(msg=str(error))
 
 

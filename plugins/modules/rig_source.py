@@ -12,8 +12,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_disk import sha256_of, write_whole
 from ansible.module_utils.rig_tree import apply_patch, tree_sha256
-from ansible.module_utils.rig_unpack import Refused, unpack
-from ansible.module_utils.rig_user import ChildFailed, as_user
+from ansible.module_utils.rig_unpack import RefusedError, unpack
+from ansible.module_utils.rig_user import ChildFailedError, as_user
 
 DOCUMENTATION = r"""
 module: rig_source
@@ -44,19 +44,19 @@ def _verified(path: str, sha256: str, what: str) -> None:
     try:
         got = sha256_of(Path(path))
     except OSError as error:
-        raise Refused(f"{what} cannot be read: {error}") from error
+        raise RefusedError(f"{what} cannot be read: {error}") from error
     if got != sha256:
         # What is wrong is not kept: the next run has to bring it anew.
         Path(path).unlink(missing_ok=True)
-        raise Refused(f"{what} has sha256 {got}, expected {sha256}")
+        raise RefusedError(f"{what} has sha256 {got}, expected {sha256}")
 
 
 def _make_tree(params: dict[str, Any], work: Path) -> str:
     """Unpack and patch in ``work``, as the build user; returns the tree's hash."""
     try:
         unpack(Path(params["archive"]), work, params["subdir"])
-    except Refused as error:
-        raise Refused(f"the source archive is refused: {error}") from error
+    except RefusedError as error:
+        raise RefusedError(f"the source archive is refused: {error}") from error
     # Source distributions carry the `.git` file of a submodule that is not there; git and CMake trip over it.
     dangling = work / ".git"
     if dangling.is_file():
@@ -64,8 +64,8 @@ def _make_tree(params: dict[str, Any], work: Path) -> str:
     for patch in params["patches"]:
         try:
             apply_patch(work, Path(patch["path"]), bool(patch.get("acknowledged")))
-        except Refused as error:
-            raise Refused(f"patch {patch['name']} is refused: {error}") from error
+        except RefusedError as error:
+            raise RefusedError(f"patch {patch['name']} is refused: {error}") from error
     return tree_sha256(work)
 
 
@@ -76,7 +76,7 @@ def _held(params: dict[str, Any], inputs: dict[str, Any], note: Path) -> str | N
         if known["inputs"] != inputs:
             return None
         found = as_user(params["user"], lambda: tree_sha256(Path(params["dest"]) / "src"))
-    except (OSError, ValueError, KeyError, TypeError, ChildFailed):
+    except (OSError, ValueError, KeyError, TypeError, ChildFailedError):
         return None
     return str(found) if found == known["tree"] else None
 
@@ -122,7 +122,7 @@ def main() -> None:
     os.umask(0o022)
     try:
         module.exit_json(**_run(module))
-    except (Refused, ChildFailed, OSError, KeyError) as error:
+    except (RefusedError, ChildFailedError, OSError, KeyError) as error:
         module.fail_json(msg=str(error), rig={"what": str(error)})
 
 

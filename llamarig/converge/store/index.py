@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urldefrag, urljoin
 
+import httpx
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -21,9 +22,6 @@ from packaging.version import InvalidVersion, Version
 from llamarig.converge.store.download import local_file, shown
 from llamarig.converge.store.pip_config import PipConfig
 from llamarig.errors import ExitCode, RigError
-
-if TYPE_CHECKING:
-    import httpx
 
 Kind = Literal["sdist", "wheel"]
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -55,7 +53,9 @@ def parse_page(text: str, base: str, is_json: bool) -> list[Distribution]:
     if is_json:
         files = json.loads(text).get("files", [])
         return [
-            Distribution(str(entry["filename"]), urljoin(base, str(entry["url"])), entry.get("hashes", {}).get("sha256"))
+            Distribution(
+                str(entry["filename"]), urljoin(base, str(entry["url"])), entry.get("hashes", {}).get("sha256")
+            )
             for entry in files
         ]
     anchors = _Anchors()
@@ -97,8 +97,6 @@ def find(http: httpx.Client, config: PipConfig, requirement: str, kind: Kind) ->
 
     Raises :class:`RigError` when no index has it.
     """
-    import httpx
-
     name, _, version = requirement.partition("==")
     said: list[str] = []
     for entry in config.find_links:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llamarig.converge.store import download, index
 from llamarig.converge.store.pip_config import pip_config
 from llamarig.converge.store.shelf import CHUNK, Progress, Shelf
 from llamarig.errors import RigError
-
-if TYPE_CHECKING:
-    import httpx
 
 
 def distribution(shelf: Shelf, requirement: str, kind: index.Kind, sha256: str | None, progress: Progress) -> Path:
@@ -23,21 +20,19 @@ def distribution(shelf: Shelf, requirement: str, kind: index.Kind, sha256: str |
         found = index.find(http, config, requirement, kind)
         with shelf.busy(found.url):
             target = shelf.partial(found.url)
-            download.fetch(http, found.url, target, size=None, label=found.filename, progress=progress)
+            download.fetch(http, download.Wish(found.url, found.filename), target, progress)
             return shelf.put(target, sha256, f"{requirement} ({kind})") if sha256 else target
 
 
-def from_url(  # noqa: PLR0913 - an artifact has this many sides
-    shelf: Shelf, url: str, sha256: str, size: int | None, label: str, progress: Progress
-) -> Path:
+def from_url(shelf: Shelf, wish: download.Wish, sha256: str, progress: Progress) -> Path:
     """A file from a URL; HTTPS trusts what pip trusts, so a company's own authority works for both."""
     with shelf.busy(sha256), download.client(pip_config()) as http:
-        held = shelf.get(sha256, size)
+        held = shelf.get(sha256, wish.size)
         if held is not None:
             return held
         target = shelf.partial(sha256)
-        download.fetch(http, url, target, size=size, label=label, progress=progress)
-        return shelf.put(target, sha256, download.shown(url), size)
+        download.fetch(http, wish, target, progress)
+        return shelf.put(target, sha256, download.shown(wish.url), wish.size)
 
 
 def from_path(shelf: Shelf, path: Path, sha256: str, size: int | None) -> Path:
