@@ -9,11 +9,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 
 class SpecValueError(ValueError):
-    """A value that a model refuses by itself, in the user's words, with what to do about it."""
+    """A value that a model refuses by itself, in the user's words, with what to do about it.
 
-    def __init__(self, message: str, fix: str) -> None:
+    ``keys`` are those of a section that the refusal rests on.
+    """
+
+    def __init__(self, message: str, fix: str, keys: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.fix = fix
+        self.keys = keys
 
 
 def _kebab(name: str) -> str:

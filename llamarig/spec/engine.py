@@ -42,11 +42,14 @@ class Source(SpecModel):
             raise SpecValueError(
                 f"names {len(given) or 'no'} origins, but exactly one is needed",
                 "give one of `git`, `archive` and `sdist`",
+                ("git", "archive", "sdist"),
             )
         if self.git is None and self.sha256 is None:
-            raise SpecValueError("an archive or sdist needs its sha256", _LOCK_FIX)
+            raise SpecValueError("an archive or sdist needs its sha256", _LOCK_FIX, ("git", "sha256"))
         if self.git is not None and self.sha256 is not None:
-            raise SpecValueError("git takes no sha256: the commit names the content", "remove `sha256`")
+            raise SpecValueError(
+                "git takes no sha256: the commit names the content", "remove `sha256`", ("git", "sha256")
+            )
         return self
 
 
@@ -65,14 +68,19 @@ class Patch(SpecModel):
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
         if (self.pr is None) == (self.file is None):
-            raise SpecValueError("a patch comes from a pull request or from a file", "give one of `pr` and `file`")
+            raise SpecValueError(
+                "a patch comes from a pull request or from a file", "give one of `pr` and `file`", ("pr", "file")
+            )
         if self.pr is not None and self.head is None:
             raise SpecValueError(
                 "a pull request moves, so its head commit is needed",
                 "add `head: unlocked`, and let `llamarig lock` fill it",
+                ("pr", "head"),
             )
         if self.pr is None and self.head is not None:
-            raise SpecValueError("`head` belongs to a pull request", "remove `head`, or give `pr` instead of `file`")
+            raise SpecValueError(
+                "`head` belongs to a pull request", "remove `head`, or give `pr` instead of `file`", ("pr", "head")
+            )
         return self
 
 

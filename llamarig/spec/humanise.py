@@ -8,11 +8,10 @@ from typing import Any
 
 from llamarig.spec.base import SpecValueError
 from llamarig.spec.keys import unknown_key
-from llamarig.spec.problem import SpecProblem
+from llamarig.spec.problem import SpecProblem, shown
 from llamarig.spec.teach import teach
-from llamarig.spec.tree import Loc, Tree, find
+from llamarig.spec.tree import Loc, Tree, dotted, find
 from llamarig.spec.words import PATTERNS, example
-from llamarig.spec.yaml_build import shown
 
 Error = Mapping[str, Any]
 """One entry of ``ValidationError.errors()``."""
@@ -89,6 +88,8 @@ def _single(here: Tree, name: str, error: Error) -> tuple[str, str]:
 def _scalar(here: Tree, name: str, error: Error) -> tuple[str, str]:
     kind, context = error["type"], error.get("ctx", {})
     text = shown(here.text)
+    if kind == "too_short" and isinstance(here.value, str):
+        kind = "string_too_short"
     if kind == "string_type":
         return f"`{name}` must be text, but {text} reads as {_kind(here)}", f'write it in quotes: "{text}"'
     if kind == "literal_error":
@@ -177,11 +178,3 @@ def _kind(here: Tree) -> str:
     if isinstance(value, bool):
         return "true or false"
     return "a number" if isinstance(value, int | float) else "text" if isinstance(value, str) else "nothing"
-
-
-def dotted(loc: Loc) -> str:
-    """``services.chat.listen.port``; a list position as ``[0]``."""
-    text = ""
-    for step in loc:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return shown(text)

@@ -67,7 +67,7 @@ _ENGINE_WORDS = {
     "spec-draft-type-k": "speculation: {kv-cache: …}",
     "spec-draft-type-v": "speculation: {kv-cache: …}",
     "spec-default": "speculation: {ngram-default: true}",
-    "temp": "temperature, under sampling",
+    "temp": "temperature",
     "port": "listen: {port: …}",
     "address": "listen: {address: …}",
     "host": "listen: {address: …}",

@@ -9,6 +9,8 @@ from pydantic import Field, StringConstraints, model_validator
 from llamarig.spec.base import AbsolutePath, Commit, Lockable, OneLine, RelativePath, SpecModel, SpecValueError
 from llamarig.spec.engine import Requirement
 
+_ORIGIN_KEYS = ("repo", "revision", "file", "url", "wheel", "member", "host-path", "controller-path")
+
 
 class ModelFile(SpecModel):
     """One GGUF file: exactly one origin, and its content by size and sha256.
@@ -40,18 +42,21 @@ class ModelFile(SpecModel):
             raise SpecValueError(
                 f"names {len(given) or 'no'} origins, but exactly one is needed",
                 "give one of `repo`, `url`, `wheel`, `host-path` and `controller-path`",
+                _ORIGIN_KEYS,
             )
         if self.repo is not None and (self.revision is None or self.file is None):
             raise SpecValueError(
                 "a `repo` needs `revision` and `file`",
                 "add both; `revision: unlocked` is filled by `llamarig lock`",
+                _ORIGIN_KEYS,
             )
         if self.repo is None and (self.revision is not None or self.file is not None):
-            raise SpecValueError("`revision` and `file` belong to `repo`", "remove them, or give `repo`")
+            raise SpecValueError("`revision` and `file` belong to `repo`", "remove them, or give `repo`", _ORIGIN_KEYS)
         if (self.wheel is None) != (self.member is None):
             raise SpecValueError(
                 "`wheel` and `member` go together",
                 "name both: the wheel, and the file inside it",
+                _ORIGIN_KEYS,
             )
         return self
 

@@ -7,6 +7,21 @@ from pathlib import Path
 
 from llamarig.errors import RigError
 
+_SHOWN = 60
+_MESSAGE = 600
+
+
+def shown(text: str) -> str:
+    """A piece of the user's text, short enough for a message."""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def printable(text: str) -> str:
+    """Text that cannot steer a terminal: what is not printable is spelled out, and it ends somewhere."""
+    if not text.isprintable():
+        text = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in text)
+    return text if len(text) <= _MESSAGE else text[: _MESSAGE - 3] + "..."
+
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
@@ -16,6 +31,10 @@ class SpecProblem:
     line: int
     message: str
     fix: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", printable(self.message))
+        object.__setattr__(self, "fix", printable(self.fix))
 
     def to_json(self) -> dict[str, str | int]:
         """The documented form of ``llamarig check --json``."""

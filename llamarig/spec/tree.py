@@ -71,3 +71,11 @@ def merge(under: Tree, over: Tree) -> Tree:
         below = merged.get(key)
         merged[key] = child if below is None else merge(below, child)
     return Tree(merged, over.path, over.line)
+
+
+def dotted(loc: Loc) -> str:
+    """``services.chat.listen.port``; a list position as ``[0]``."""
+    text = ""
+    for step in loc:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text

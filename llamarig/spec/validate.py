@@ -33,13 +33,17 @@ def validate(tree: Tree, root: Path) -> Validated:
         spec: HostSpec | None = HostSpec.model_validate(data)
     except ValidationError as error:
         result.errors.extend(humanise(tree, [*error.errors(include_url=False, include_input=False)]))
-        spec, tainted = salvage(data, error)
+        salvaged = salvage(data, error)
+        result.errors.extend(humanise(tree, [*salvaged.late]))
+        spec, tainted = salvaged.spec, salvaged.tainted
     if spec is None:
         return result
     for each in broken(View(spec, data, root, frozenset(tainted))):
         here, _ = find(tree, each.loc)
         problem = SpecProblem(here.path, here.line, each.message, each.fix)
         (result.warnings if each.warning else result.errors).append(problem)
+    for found in (result.errors, result.warnings):
+        found.sort(key=lambda problem: (problem.path != tree.path, problem.path, problem.line))
     if not result.errors:
         result.spec = spec
     return result

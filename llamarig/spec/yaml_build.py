@@ -7,14 +7,13 @@ from pathlib import Path
 
 import yaml
 
-from llamarig.spec.problem import SpecProblem
+from llamarig.spec.problem import SpecProblem, shown
 from llamarig.spec.scalar import resolve
 from llamarig.spec.tree import Tree
 
 MAX_NODES = 50_000
 """Values in one document, each use of an alias counted in full."""
 MAX_DEPTH = 32
-_SHOWN = 60
 
 
 class StopReadingError(Exception):
@@ -163,8 +162,3 @@ class Builder:
             tree.line = parent.key_line
             parent.entries[parent.key] = tree
         parent.key = None
-
-
-def shown(text: str) -> str:
-    """A piece of the user's text, short enough for a message."""
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -43,9 +43,13 @@ class View:
         return [str(name) for name in found] if isinstance(found, dict) else []
 
     def counts(self, broken: Broken) -> bool:
-        """Whether a finding rests only on values that are legal by themselves."""
-        rests_on = (broken.loc, *broken.rests_on)
-        return not any(loc[: len(place)] == place for loc in rests_on for place in self.tainted)
+        """Whether a finding rests only on values that are legal by themselves, down to the last one."""
+        for place in self.tainted:
+            if any(loc[: len(place)] == place for loc in (broken.loc, *broken.rests_on)):
+                return False
+            if any(place[: len(loc)] == loc for loc in broken.rests_on):
+                return False
+        return True
 
 
 Rule = Callable[[View], Iterator[Broken]]

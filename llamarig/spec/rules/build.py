@@ -86,7 +86,7 @@ def architectures(view: View) -> Iterator[Broken]:
             f"no machine code for `{name}` ({known.name}): "
             + (f"the build has {', '.join(engine.architectures)}" if engine.architectures else "none is named"),
             f"add {known.architecture}-real",
-            rests_on=(("gpus", name, "model"), ("engine", "backend")),
+            rests_on=(at, ("gpus", name, "model"), ("engine", "backend")),
         )
 
 

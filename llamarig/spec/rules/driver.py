@@ -23,7 +23,6 @@ def flavour(view: View) -> Iterator[Broken]:
     if driver is None:
         return
     wanted = {name: set(needs.flavours) for name, _, needs in _generations(view)}
-    cards_on: tuple[Loc, ...] = (("gpus",),)
     if wanted and not set.intersection(*wanted.values()):
         yield Broken(
             ("gpus",),
@@ -37,7 +36,7 @@ def flavour(view: View) -> Iterator[Broken]:
                 ("driver", "flavour"),
                 f"`{name}` ({card.name}) does not run with the {driver.flavour} kernel modules",
                 f"write `flavour: {needs.flavours[0]}`",
-                rests_on=(*cards_on, ("gpus", name)),
+                rests_on=(("gpus", name, "model"),),
             )
 
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llamarig.spec.rules.base import Broken, View
+from llamarig.spec.tree import Loc, dotted
 from llamarig.spec.unlocked import unlocked_places
 
 
 def unlocked(view: View) -> Iterator[Broken]:
-    """Each place that says `unlocked`."""
+    """Each part of a spec that says `unlocked`, once."""
+    parts: dict[Loc, list[Loc]] = {}
     for loc in unlocked_places(view.spec):
+        parts.setdefault(loc[:-1], []).append(loc)
+    for part, places in parts.items():
+        keys = ", ".join(f"`{loc[-1]}`" for loc in places)
         yield Broken(
-            loc,
-            f"`{loc[-1]}` is not pinned yet, so apply would refuse",
-            "run `llamarig lock` and look at what it fills in",
+            places[0],
+            f"{dotted(part)}: {keys} {'are' if len(places) > 1 else 'is'} not pinned yet, so apply would refuse",
+            "run `llamarig lock`, and look at what it fills in",
             warning=True,
         )
 

@@ -1,0 +1,124 @@
+"""``llamarig check``: every error of every spec in one run, each with file, line and a fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llamarig.errors import ExitCode, RigError
+
+if TYPE_CHECKING:
+    from llamarig.spec.load import LoadedHost, Project
+    from llamarig.spec.problem import SpecProblem
+
+_INVENTORY = "inventory"
+
+
+def check(
+    path: Annotated[Path | None, typer.Argument(help="A spec file or a directory; by default the project.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Read all specs and report every error with file, line and a fix."""
+    from llamarig.cli.context import emit_json, project_root
+
+    project = _load(project_root() if path is None else path.resolve())
+    if not project.hosts and not project.errors:
+        raise RigError(
+            what="no host spec found",
+            where=str(project.root),
+            fix="write one with `llamarig init`, or name the project's directory with -C",
+        )
+    if json_:
+        emit_json(_as_json(project))
+    else:
+        _print(project)
+    if project.errors or any(host.errors for host in project.hosts):
+        raise typer.Exit(int(ExitCode.BAD_INPUT))
+
+
+def _load(path: Path) -> Project:
+    from llamarig.spec.load import load_files, load_project
+
+    if not path.exists():
+        raise RigError(what="no such file or directory", where=str(path), fix="name a spec file or a project")
+    inventory = next((each for each in (path, *path.parents) if each.name == _INVENTORY and each.is_dir()), None)
+    if path.is_dir():
+        if inventory is None or (path / _INVENTORY).is_dir():
+            return load_project(path)
+        return load_files(inventory.parent, sorted(path.rglob("*.yml")), inventory)
+    top = inventory if inventory is not None else path.parent
+    return load_files(top.parent if inventory is not None else top, [path], top)
+
+
+def _near(path: Path) -> str:
+    """A path as the user would write it here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _as_json(project: Project) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "hosts": [
+            {
+                "host": host.host,
+                "valid": not host.errors,
+                "errors": [_problem(each) for each in host.errors],
+                "warnings": [_problem(each) for each in host.warnings],
+            }
+            for host in project.hosts
+        ]
+    }
+    if project.errors:
+        data["errors"] = [_problem(each) for each in project.errors]
+    return data
+
+
+def _problem(problem: SpecProblem) -> dict[str, str | int]:
+    return dict(problem.to_json(), path=_near(problem.path))
+
+
+def _print(project: Project) -> None:
+    from rich.markup import escape
+
+    from llamarig.cli.context import out
+
+    files: dict[Path, list[tuple[SpecProblem, bool]]] = {}
+    seen: set[SpecProblem] = set()
+    for found, bad in _problems(project):
+        for each in found:
+            if each not in seen:
+                seen.add(each)
+                files.setdefault(each.path, []).append((each, bad))
+    for path, entries in files.items():
+        out().print(f"[bold]{escape(_near(path))}[/]", soft_wrap=True)
+        for each, bad in entries:
+            label = "[red]error[/]  " if bad else "[yellow]warning[/]"
+            out().print(f"  line {each.line:<4} {label} {escape(each.message)}", soft_wrap=True)
+            if each.fix:
+                out().print(f"            [dim]fix:[/]    {escape(each.fix)}", soft_wrap=True)
+    out().print(_summary(project, seen), soft_wrap=True)
+
+
+def _problems(project: Project) -> list[tuple[list[SpecProblem], bool]]:
+    found = [(project.errors, True)]
+    for host in project.hosts:
+        found += [(host.errors, True), (host.warnings, False)]
+    return found
+
+
+def _summary(project: Project, seen: set[SpecProblem]) -> str:
+    bad: list[LoadedHost] = [host for host in project.hosts if host.errors]
+    warnings = {each for host in project.hosts for each in host.warnings}
+    errors = len(seen) - len(warnings)
+    return (
+        f"{_count(len(project.hosts), 'host')}: {len(project.hosts) - len(bad)} valid, {len(bad)} with errors "
+        f"({_count(errors, 'error')}, {_count(len(warnings), 'warning')})"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
