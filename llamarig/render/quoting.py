@@ -67,6 +67,10 @@ def path_value(text: str) -> str:
     return text.replace("%", "%%")
 
 
+def _lone_flag(words: list[str]) -> bool:
+    return len(words) == 1 and words[0].startswith("-") and words[0] != "--"
+
+
 def command_line(words: Iterable[str]) -> str:
     """The value of an ``Exec…=`` setting, a flag and its value a line, so that people can read and diff it.
 
@@ -75,8 +79,7 @@ def command_line(words: Iterable[str]) -> str:
     """
     lines: list[list[str]] = []
     for word in words:
-        is_value = not word.startswith("-") and lines and len(lines[-1]) == 1 and lines[-1][0].startswith("-")
-        if is_value:
+        if lines and not word.startswith("-") and _lone_flag(lines[-1]):
             lines[-1].append(quote_argument(word))
         else:
             lines.append([quote_argument(word)])

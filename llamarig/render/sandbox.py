@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 
 from llamarig.errors import RigError
+from llamarig.render.quoting import quote
 
 Directive = tuple[str, str]
 
@@ -68,7 +69,8 @@ UNPROVEN_ON_GPU: tuple[str, ...] = (
 """Directives of a GPU unit that may meet what the driver's library does (mapped code, NUMA and
 affinity calls, its nodes, its files in /proc and /sys) and that no run on a card has proven yet."""
 
-_HIDDEN = ("/home", "/root", "/run/user")
+_HOMES = ("/home", "/root", "/run/user")
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - a user's choice is recognised, nothing is made there
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +138,23 @@ def _network(needs: Needs) -> list[Directive]:
 
 
 def _home(needs: Needs) -> list[Directive]:
-    path = needs.models_dir
-    if any(path == top or path.startswith(top + "/") for top in _HIDDEN):
-        return [("ProtectHome", "tmpfs"), ("BindReadOnlyPaths", path)]
-    if path.startswith(("/tmp/", "/var/tmp/")):  # noqa: S108 - a user's choice is recognised, nothing is made there
-        return [("ProtectHome", "yes"), ("BindReadOnlyPaths", path)]
-    return [("ProtectHome", "yes")]
+    home, temporary = _below(needs.models_dir, _HOMES), _below(needs.models_dir, _TEMPORARY)
+    shown = [("BindReadOnlyPaths", _bound(needs.models_dir))] if home or temporary else []
+    return [("ProtectHome", "tmpfs" if home else "yes"), *shown]
+
+
+def _below(path: str, tops: tuple[str, ...]) -> bool:
+    return any(path == top or path.startswith(top + "/") for top in tops)
+
+
+def _bound(path: str) -> str:
+    if ":" in path:
+        raise RigError(
+            what=f"models-dir {path!r} cannot be shown to a confined service",
+            why="below home and temporary directories it is mounted by itself, and a mount's path may hold no colon",
+            fix="choose a directory elsewhere, or one without a colon",
+        )
+    return quote(path)
 
 
 def _files(needs: Needs) -> list[Directive]:

@@ -13,6 +13,8 @@ from llamarig.render.wanted import CURRENT, KEYS, UNITS
 from llamarig.spec.service import NoKeys, Service
 
 _TEMPLATE = "etc/systemd/system/llama-service.service.j2"
+_NO_CREDENTIAL = 243
+"""systemd's own exit status when a credential's file is not there (systemd.exec(5))."""
 _PROOF_SLACK_S = 30
 """The probe gives up before systemd does, so that its own words reach the journal."""
 
@@ -100,7 +102,7 @@ def _lifecycle(needs: Needs, plan: ServicePlan) -> tuple[Directive, ...]:
         ("RestartSec", "2"),
         ("RestartSteps", "6"),
         ("RestartMaxDelaySec", "120"),
-        ("RestartPreventExitStatus", str(CONFIG_ERROR)),
+        ("RestartPreventExitStatus", f"{CONFIG_ERROR} {_NO_CREDENTIAL}"),
         ("TimeoutStartSec", str(plan.start_timeout_s + _PROOF_SLACK_S)),
         ("TimeoutStopSec", "30"),
         ("OOMPolicy", "kill"),

@@ -1,4 +1,4 @@
-"""The start probe as a module, and a stand-in server for it to look at (composed from the engine's documented answers)."""
+"""The start probe as a module, and a stand-in server for it (composed from the engine's documented answers)."""
 
 from __future__ import annotations
 

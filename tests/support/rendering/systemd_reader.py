@@ -15,7 +15,7 @@ NUMBERED = {"x": (2, 16), "u": (4, 16), "U": (8, 16)}
 WHITE = " \t\n\r"
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """The text is not what systemd's manual allows."""
 
 
@@ -48,10 +48,10 @@ def settings(text: str) -> list[Setting]:
             continue
         key, equals, value = bare.partition("=")
         if not equals or not section or not re.fullmatch(r"[A-Za-z]+", key):
-            raise Unreadable(bare)
+            raise UnreadableError(bare)
         found.append(Setting(section, key, value.strip(WHITE)))
     if pending:
-        raise Unreadable("the file ends in a continuation")
+        raise UnreadableError("the file ends in a continuation")
     return found
 
 
@@ -83,14 +83,14 @@ def words(value: str) -> list[str]:
                 raw.append(character)
             at += 1
         if quote:
-            raise Unreadable(f"an open quote in {value!r}")
+            raise UnreadableError(f"an open quote in {value!r}")
         found.append(_specifiers("".join(raw)))
     return found
 
 
 def _unescape(value: str, at: int) -> tuple[str, int]:
     if at >= len(value):
-        raise Unreadable("a lone backslash")
+        raise UnreadableError("a lone backslash")
     kind = value[at]
     if kind in SIMPLE:
         return chr(SIMPLE[kind]), at + 1
@@ -98,23 +98,23 @@ def _unescape(value: str, at: int) -> tuple[str, int]:
     start = at + 1 if kind in NUMBERED else at
     digits = value[start : start + length]
     if len(digits) != length:
-        raise Unreadable(f"a short escape in {value!r}")
+        raise UnreadableError(f"a short escape in {value!r}")
     number = int(digits, base)
     if number == 0:
-        raise Unreadable("an escaped NUL")
+        raise UnreadableError("an escaped NUL")
     return chr(number), start + length
 
 
 def _specifiers(word: str) -> str:
     for match in re.finditer(r"%(.?)", word.replace("%%", "")):
-        raise Unreadable(f"specifier {match.group(0)!r} in {word!r}")
+        raise UnreadableError(f"specifier {match.group(0)!r} in {word!r}")
     return word.replace("%%", "%")
 
 
 def arguments(value: str) -> list[str]:
     """The words of a command line, as the program receives them."""
     if re.search(r"(^|\s);(\s|$)", _outside_quotes(value)):
-        raise Unreadable("a separator between commands")
+        raise UnreadableError("a separator between commands")
     return [_dollars(word) for word in words(value)]
 
 
@@ -124,7 +124,7 @@ def _outside_quotes(value: str) -> str:
 
 def _dollars(word: str) -> str:
     if re.search(r"\$", word.replace("$$", "")):
-        raise Unreadable(f"a variable in {word!r}")
+        raise UnreadableError(f"a variable in {word!r}")
     return word.replace("$$", "$")
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.support.rendering.systemd_reader import Unreadable, arguments, settings, words
 
 from llamarig.errors import RigError
 from llamarig.render.quoting import command_line, path_value, quote, quote_argument
+from tests.support.rendering.systemd_reader import UnreadableError, arguments, settings, words
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=60)
 NASTY = st.text(st.sampled_from(list(" \t\n\r\"'\\%$;#{}[]=-@:+!|&<>*?~`éß漢😀\u00a0\u2028\x1b\x7fnx0")), max_size=30)
@@ -17,7 +17,9 @@ def as_unit(value: str, key: str = "ExecStart") -> str:
 
 
 @given(st.lists(TEXT | NASTY, max_size=12))
-@example(["", " ", "\\", "a\\", "\\\n", ";", "\\;", "#x", "%%n", "%", "$$", "$HOME", "${HOME}", '"', "'", "-", "--", "\r"])
+@example(
+    ["", " ", "\\", "a\\", "\\\n", ";", "\\;", "#x", "%%n", "%", "$$", "$HOME", "${HOME}", '"', "'", "-", "--", "\r"]
+)
 def test_any_argument_survives_a_unit_file(values: list[str]) -> None:
     argv = ["/bin/program", *values]
     unit = settings(as_unit(command_line(argv)))
@@ -31,7 +33,9 @@ def test_any_environment_value_survives_a_unit_file(value: str) -> None:
     assert words(unit[1].value) == [f"NAME={value}"]
 
 
-@pytest.mark.parametrize("plain", ["--ctx-size", "4096", "/opt/llamarig/current/bin/llama-server", "a=b,c:d@e+f", "-1.5"])
+@pytest.mark.parametrize(
+    "plain", ["--ctx-size", "4096", "/opt/llamarig/current/bin/llama-server", "a=b,c:d@e+f", "-1.5"]
+)
 def test_plain_words_stay_readable(plain: str) -> None:
     assert quote_argument(plain) == plain
 
@@ -83,9 +87,9 @@ def test_a_line_that_systemd_would_refuse_is_refused() -> None:
 @pytest.mark.parametrize("value", ["%h", "%", '"open', "\\q", "a \\"])
 def test_the_reader_itself_refuses_what_is_not_quoted(value: str) -> None:
     """The broken twin: unquoted text does not pass for quoted."""
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableError):
         words(value)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableError):
         arguments("/bin/x $HOME")
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableError):
         arguments("/bin/x ; /bin/y")

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.support.rendering import probe as support
 from tests.support.rendering.probe import Behaviour, serving
 
@@ -92,7 +93,8 @@ def test_reasoning_counts_as_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [(200, {"content": "  "}), (200, b"<html>"), (200, []), (500, {"error": "CUDA error"}), (200, {"choices": []})]
+    "raw",
+    [(200, {"content": "  "}), (200, b"<html>"), (200, []), (500, {"error": "CUDA error"}), (200, {"choices": []})],
 )
 def test_no_text_at_all_is_refused(tmp_path: Path, raw: tuple[int, object]) -> None:
     message = refused(tmp_path, Behaviour(chat=(200, {"choices": [{"message": {"content": ""}}]}), raw=raw))
@@ -124,7 +126,18 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Pa
     for name in ("own", "foreign"):
         place = tmp_path_factory.mktemp(name)
         made[name] = (place / "cert.pem", place / "key.pem")
-        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}.test"]
+        command = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={name}.test",
+        ]
         subprocess.run(
             [*command, "-out", str(made[name][0]), "-keyout", str(made[name][1])], check=True, capture_output=True
         )

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.support.rendering import probe as support
 
 probe = support.load()
