@@ -1,0 +1,108 @@
+"""``llamarig lock``: look up what the specs leave ``unlocked``, show the difference, and write it down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from llamarig.converge.locking.result import Locked
+    from llamarig.converge.store.shelf import Progress
+
+
+def lock(
+    hosts: Annotated[list[str] | None, typer.Argument(help="Hosts to lock.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Show the difference and write nothing.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Use only what lies on this machine.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Exit 1 when --check found something to write; problems come after what could be locked."""
+    from llamarig.cli.context import project_root, select
+    from llamarig.converge.locking.files import Finder
+    from llamarig.converge.locking.lock import lock_hosts
+    from llamarig.converge.locking.on_host import asker
+    from llamarig.converge.store.shelf import Shelf
+    from llamarig.errors import ExitCode, RigErrors
+
+    root, chosen = project_root(), select(hosts or [], all_)
+    finder = Finder(root, Shelf.default(), _progress(), offline, asker(root, chosen))
+    try:
+        found = lock_hosts(root, chosen, finder)
+    finally:
+        finder.close()
+    if found.pending and not check:
+        found.write()
+    if json_:
+        _print_json(found, root, check)
+    else:
+        _print(found, root, check)
+    problems = found.problems
+    if problems and not json_:
+        raise RigErrors(problems)
+    codes = [problem.code for problem in problems] + [ExitCode.FINDING if check and found.pending else ExitCode.OK]
+    raise typer.Exit(int(max(codes)))
+
+
+def _progress() -> Progress:
+    from llamarig.cli.context import err
+
+    if not err().is_terminal:
+        from llamarig.converge.store.shelf import silent
+
+        return silent
+    last = {"shown": -1}
+
+    def show(label: str, done: int, total: int) -> None:
+        tenth = done * 10 // total if total else done >> 28
+        if tenth != last["shown"]:
+            last["shown"] = tenth
+            err().print(f"[dim]{label}: {done >> 20:,} of {total >> 20:,} MiB[/]" if total else f"[dim]{label}[/]")
+
+    return show
+
+
+def _print_json(found: Locked, root: Path, check: bool) -> None:
+    from llamarig.cli.context import emit_json
+    from llamarig.converge.locking.result import below
+
+    hosts = [
+        {
+            "host": work.host,
+            "changes": [change.to_json(root) for change in work.changes],
+            "notes": work.notes,
+            "errors": [{"what": e.what, "where": e.where, "why": e.why, "fix": e.fix} for e in work.problems],
+        }
+        for work in found.hosts
+    ]
+    emit_json(
+        {
+            "hosts": hosts,
+            "diff": found.diff(root),
+            "new-files": [below(path, root) for path in found.new_files],
+            "written": found.pending and not check,
+        }
+    )
+
+
+def _print(found: Locked, root: Path, check: bool) -> None:
+    from rich.markup import escape
+
+    from llamarig.cli.context import out
+    from llamarig.converge.locking.result import below
+
+    for work in found.hosts:
+        for note in work.notes:
+            out().print(f"{escape(work.host)}: {escape(note)}")
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in found.diff(root).splitlines():
+        colour = colours.get(line[:1])
+        out().print(f"[{colour}]{escape(line)}[/]" if colour else escape(line), soft_wrap=True)
+    verb = "would write" if check else "wrote"
+    for path in found.new_files:
+        out().print(f"{verb} {escape(below(path, root))}")
+    if not found.pending and not found.problems:
+        out().print("everything is locked")

@@ -1,0 +1,74 @@
+"""Locking the models of a host: revision, size and sha256 of every file, and the header of every model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from llamarig.converge.locking.document import dotted
+from llamarig.converge.locking.files import UNLOCKED, Finder
+from llamarig.converge.locking.result import HostWork, Locked, digest, digest_of
+from llamarig.gguf import Header, dump_sidecar, merge, read_header
+from llamarig.spec.models import Model, ModelFile
+from llamarig.spec.tree import Loc
+
+LOCKABLE = ("revision", "sha256", "size")
+
+
+@dataclass
+class ModelLocker:
+    """Looks up the models of any host of one project."""
+
+    root: Path
+    finder: Finder
+    result: Locked
+
+    def lock(self, work: HostWork) -> None:
+        """Look up what the host's models leave open."""
+        for name, model in work.spec.models.items():
+            work.attempt(self._model, work, ("models", name), model)
+
+    def _model(self, work: HostWork, loc: Loc, model: Model) -> None:
+        parts: list[tuple[Loc, ModelFile]] = [(loc, model)]
+        parts += [((*loc, "shards", at), shard) for at, shard in enumerate(model.shards)]
+        self._header(work, loc, parts)
+        if model.projector is not None:
+            place = (*loc, "projector")
+            self._header(work, place, [(place, model.projector)])
+
+    def _file(self, work: HostWork, loc: Loc, file: ModelFile) -> str:
+        """Fill in a file's open values; its sha256."""
+        open_ = [key for key in LOCKABLE if getattr(file, key) == UNLOCKED]
+        if not open_:
+            return file.sha256
+        found = self.finder.find(file, work.host)
+        for key in open_:
+            work.values[*loc, key] = getattr(found, key)
+        return found.sha256
+
+    def _header(self, work: HostWork, loc: Loc, parts: list[tuple[Loc, ModelFile]]) -> None:
+        """Look up the parts of one model, and store its sidecar when the project does not have it yet."""
+        sha256, *_ = [self._file(work, place, part) for place, part in parts]
+        first = parts[0][1]
+        pinned = first.header if isinstance(first, Model) else None
+        path = self.root / "headers" / f"{sha256}.json"
+        if pinned == "none" or (path.is_file() and pinned in (None, digest(path))):
+            return
+        if path not in self.result.new_files:
+            headers = [header for _, part in parts if (header := self._read(part, work.host)) is not None]
+            if len(headers) != len(parts):
+                work.notes.append(f"{dotted(loc)}: its header cannot be read from here; plans will say header-unknown")
+                return
+            whole = headers[0] if len(headers) == 1 else merge(headers, dotted(loc))
+            self.result.new_files[path] = dump_sidecar(whole, sha256).encode()
+        if pinned is not None:
+            work.values[*loc, "header"] = digest_of(self.result.new_files[path])
+
+    def _read(self, part: ModelFile, host: str) -> Header | None:
+        content = self.finder.find(part, host)
+        if content.beginning is None:
+            return None
+        with content.beginning() as stream:
+            header = read_header(stream, file_size=content.size)
+        header.require_size(content.size, str(part.file or part.url or part.member or part.controller_path))
+        return header
