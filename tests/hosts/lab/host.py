@@ -26,28 +26,15 @@ class Done:
     output: str
 
 
-class Host:
-    """A running Debian 13 machine with systemd and sshd."""
+class Remote:
+    """A machine that one gets into over SSH, strictly, as root."""
 
-    def __init__(self, name: str, container: Container, address: str, host_key: str, state: Path) -> None:
+    def __init__(self, name: str, ssh_config: Path) -> None:
         self.name = name
-        self.container = container
-        self.address = address
-        self.host_key = host_key
-        self.identity_file = state / "id_ed25519"
-        self.known_hosts = state / "known_hosts"
-        self.ssh_config = state / "ssh_config"
-
-    def connection(self) -> dict[str, Any]:
-        """The ``connection`` of a spec that reaches this machine."""
-        return {
-            "address": self.address,
-            "host-key": self.host_key,
-            "identity-file": str(self.identity_file),
-        }
+        self.ssh_config = ssh_config
 
     def ssh_command(self, *options: str) -> list[str]:
-        """``ssh`` with all that is needed to log in, strictly; the remote command comes after it."""
+        """``ssh`` with all that is needed to log in; the remote command comes after it."""
         return ["ssh", "-F", str(self.ssh_config), *options, self.name]
 
     def ssh(self, command: str, *, check: bool = True, seconds: float = 120.0) -> str:
@@ -67,6 +54,26 @@ class Host:
         if check and done.returncode != 0:
             raise LabError(f"{self.name}: `{command}` ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
         return done.stdout
+
+
+class Host(Remote):
+    """A running Debian 13 machine in a container, with systemd and sshd."""
+
+    def __init__(self, name: str, container: Container, address: str, host_key: str, state: Path) -> None:
+        super().__init__(name, state / "ssh_config")
+        self.container = container
+        self.address = address
+        self.host_key = host_key
+        self.identity_file = state / "id_ed25519"
+        self.known_hosts = state / "known_hosts"
+
+    def connection(self) -> dict[str, Any]:
+        """The ``connection`` of a spec that reaches this machine."""
+        return {
+            "address": self.address,
+            "host-key": self.host_key,
+            "identity-file": str(self.identity_file),
+        }
 
     def exec(self, command: str | list[str], *, check: bool = True) -> Done:
         """Run a command through the container engine: works without network and sshd."""

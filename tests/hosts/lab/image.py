@@ -12,7 +12,7 @@ from pathlib import Path
 import docker
 from docker.errors import APIError, ImageNotFound
 
-from lab.apt_sources import AptSource, codename, for_debian_13, machine_sources, proxies
+from lab.apt_sources import SUITE, AptSource, codename, for_debian_13, machine_sources, proxies
 from lab.packages import LabError, cache_dir, ensure_commands, sha256_file
 
 REPOSITORY = "llamarig-lab"
@@ -62,7 +62,7 @@ def ensure_image(client: docker.DockerClient) -> str:
     if _has(client, recipe.tag):
         return recipe.tag
     archive = cache_dir() / "lab" / f"{recipe.key}.tar"
-    if not _holds(archive):
+    if not holds(archive):
         if not recipe.sources:
             return _from_public_image(client, recipe)
         _bootstrap(recipe, archive)
@@ -80,34 +80,46 @@ def _has(client: docker.DockerClient, tag: str) -> bool:
     return True
 
 
-def _holds(archive: Path) -> bool:
-    """Whether the kept tar is there and is what was written."""
-    kept = archive.with_suffix(".sha256")
-    if not archive.is_file() or not kept.is_file():
+def holds(path: Path) -> bool:
+    """Whether a kept file is there and is what was written."""
+    kept = path.with_name(f"{path.name}.sha256")
+    if not path.is_file() or not kept.is_file():
         return False
-    return sha256_file(archive) == kept.read_text().strip()
+    return sha256_file(path) == kept.read_text().strip()
+
+
+def keep(part: Path, path: Path) -> None:
+    """Move a finished file to its place in the cache, with its hash beside it."""
+    path.with_name(f"{path.name}.sha256").write_text(sha256_file(part) + "\n")
+    part.rename(path)
 
 
 def _bootstrap(recipe: Recipe, archive: Path) -> None:
-    ensure_commands({"mmdebstrap": "mmdebstrap"})
     archive.parent.mkdir(parents=True, exist_ok=True)
     part = archive.with_name(f"{archive.name}.{os.getpid()}.part")
-    keyrings = sorted({source.keyring for source in recipe.sources if source.keyring})
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", "--format=tar", f"--include={','.join(INCLUDE)}"]
-    command += [f"--keyring={path}" for path in keyrings]
-    command += [f"--customize-hook=upload {path} /etc/apt/trusted.gpg.d/{Path(path).name}" for path in keyrings]
-    if recipe.proxies:
-        command += [f"--aptopt={line.rstrip(';')}" for line in recipe.proxies.splitlines()]
-    command += ["trixie", str(part), *(source.line() for source in recipe.sources)]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            tail = "\n".join(done.stderr.splitlines()[-15:])
-            raise LabError(f"mmdebstrap ended with {done.returncode}:\n{tail}")
-        archive.with_suffix(".sha256").write_text(sha256_file(part) + "\n")
-        part.rename(archive)
+        mmdebstrap(recipe, part, "tar")
+        keep(part, archive)
     finally:
         part.unlink(missing_ok=True)
+
+
+def mmdebstrap(
+    recipe: Recipe, target: Path, form: str, *, extra: tuple[str, ...] = (), options: tuple[str, ...] = ()
+) -> None:
+    """Make a Debian 13 tree at ``target``, as a tar or a directory, from the recipe's mirrors."""
+    ensure_commands({"mmdebstrap": "mmdebstrap"})
+    keyrings = sorted({source.keyring for source in recipe.sources if source.keyring})
+    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--format={form}"]
+    command += [f"--include={','.join((*INCLUDE, *extra))}"]
+    command += [f"--keyring={path}" for path in keyrings]
+    command += [f"--customize-hook=upload {path} /etc/apt/trusted.gpg.d/{Path(path).name}" for path in keyrings]
+    command += [f"--aptopt={line.rstrip(';')}" for line in recipe.proxies.splitlines()]
+    command += [*options, SUITE, str(target), *(source.line() for source in recipe.sources)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        tail = "\n".join(done.stderr.splitlines()[-15:])
+        raise LabError(f"mmdebstrap ended with {done.returncode}:\n{tail}")
 
 
 def _from_public_image(client: docker.DockerClient, recipe: Recipe) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +16,7 @@ from lab.engine import ensure_engine, stop_engine
 from lab.host import Host, put_file
 from lab.image import ensure_image
 from lab.packages import cache_dir, ensure_commands
+from lab.ssh import KeyPair, write_ssh_config
 
 LABEL = "llamarig-lab"
 CCACHE = "/var/cache/llamarig/ccache"
@@ -151,50 +151,22 @@ class Lab:
             stop_signal="SIGRTMIN+3",
             volumes=mounts,
         )
-        private, public = self._key_pair(f"host-{name}")
-        put_file(container, "/etc/ssh/ssh_host_ed25519_key", private.read_bytes(), 0o600)
-        put_file(container, "/etc/ssh/ssh_host_ed25519_key.pub", public.read_bytes(), 0o644)
+        host_key, identity = self._host_key(name), self._identity()
+        put_file(container, "/etc/ssh/ssh_host_ed25519_key", host_key.private.read_bytes(), 0o600)
+        put_file(container, "/etc/ssh/ssh_host_ed25519_key.pub", host_key.public.read_bytes(), 0o644)
         put_file(container, "/etc/ssh/sshd_config.d/lab.conf", b"HostKey /etc/ssh/ssh_host_ed25519_key\n", 0o644)
-        put_file(container, "/root/.ssh/authorized_keys", self._identity()[1].read_bytes(), 0o600)
+        put_file(container, "/root/.ssh/authorized_keys", identity.public.read_bytes(), 0o600)
         return container
 
     def _describe(self, name: str, container: Container) -> Host:
         networks = container.attrs["NetworkSettings"]["Networks"]
         address = next(str(entry["IPAddress"]) for entry in networks.values())
-        public = self._key_pair(f"host-{name}")[1].read_text().split()
-        host = Host(name, container, address, " ".join(public[:2]), self.state)
-        self._remember(host)
-        return host
+        host_key = self._host_key(name).public_text()
+        write_ssh_config(self.state, name, address, self._identity().private, host_key)
+        return Host(name, container, address, host_key, self.state)
 
-    def _remember(self, host: Host) -> None:
-        """Keep known_hosts and ssh_config in step with the machine's address."""
-        lines = host.known_hosts.read_text().splitlines() if host.known_hosts.exists() else []
-        stale = (f"{host.address} ", f"{host.name} ")
-        kept = [line for line in lines if not line.startswith(stale)]
-        kept += [f"{host.address} {host.host_key}", f"{host.name} {host.host_key}"]
-        host.known_hosts.write_text("\n".join(kept) + "\n")
-        blocks = self.state / "ssh_config.d"
-        blocks.mkdir(exist_ok=True)
-        (blocks / host.name).write_text(
-            f"Host {host.name} {host.address}\n"
-            f"  HostName {host.address}\n"
-            "  User root\n"
-            f"  IdentityFile {host.identity_file}\n"
-            "  IdentitiesOnly yes\n"
-            f"  UserKnownHostsFile {host.known_hosts}\n"
-            "  StrictHostKeyChecking yes\n"
-            "  BatchMode yes\n"
-            "  ConnectTimeout 10\n"
-        )
-        host.ssh_config.write_text("".join(block.read_text() for block in sorted(blocks.iterdir())))
+    def _identity(self) -> KeyPair:
+        return KeyPair(self.state / "id_ed25519", f"{LABEL}-{self.name}")
 
-    def _identity(self) -> tuple[Path, Path]:
-        return self._key_pair("id_ed25519")
-
-    def _key_pair(self, name: str) -> tuple[Path, Path]:
-        private = self.state / name
-        public = private.with_suffix(".pub")
-        if not private.exists():
-            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"{LABEL}-{self.name}", "-f", str(private)]
-            subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-        return private, public
+    def _host_key(self, name: str) -> KeyPair:
+        return KeyPair(self.state / f"host-{name}", f"{LABEL}-{self.name}")

@@ -26,6 +26,7 @@ import yaml
 from lab import faults
 from lab.host import Host
 from lab.packages import LabError
+from lab.ssh import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout."""
@@ -138,14 +139,6 @@ def api_key(host: Host, path: str = KEY_FILE) -> str:
     if not keys:
         raise LabError(f"{path} on {host.name} holds no key")
     return keys[0]
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 @contextlib.contextmanager
