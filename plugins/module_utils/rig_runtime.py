@@ -57,7 +57,7 @@ def units(names: list[str], run: Run) -> dict[str, dict[str, Any]]:
         ["/usr/bin/systemctl", "show", "--timestamp=unix", "--property=" + ",".join(_PROPERTIES), "--", *good]
     )
     blocks = output.strip("\n").split("\n\n")
-    if len(blocks) != len(good):
+    if not output.strip() or len(blocks) != len(good):
         return {}
     return {name: _unit(name, block) for name, block in zip(good, blocks, strict=True)}
 
