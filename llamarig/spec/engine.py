@@ -59,9 +59,11 @@ class Patch(SpecModel):
     pr: Annotated[int, Field(ge=1)] | None = None
     """Number of an upstream pull request; ``head`` pins the commit of it."""
     head: Commit | Literal["unlocked"] | None = None
+    """The commit that the pull request is pinned to."""
     file: RelativePath | None = None
     """A patch file in the project, instead of a pull request."""
     sha256: Lockable
+    """Of the patch itself."""
     build_system: Literal["acknowledged"] | None = None
     """Needed when the patch touches CMake files or scripts."""
 
@@ -88,6 +90,7 @@ class Build(SpecModel):
     """How and where the build runs."""
 
     where: Literal["host", "builder", "container"] = "host"
+    """``builder`` and ``container``: not built yet."""
     jobs: Annotated[int, Field(ge=1, le=256)] | None = None
     """Compiler processes at once; by default the lesser of cores and memory over ``job-mib``."""
     job_mib: Annotated[int, Field(ge=128, le=16384)] | None = None
@@ -102,13 +105,19 @@ class Engine(SpecModel):
     """One build of llama.cpp; everything here goes into the release id."""
 
     commit: Commit
+    """The upstream commit; all 40 digits where git fetches it."""
     build_number: Annotated[int, Field(ge=1)]
+    """Upstream's number of the commit; what is known of versions goes by it."""
     source: Source
+    """Where the tree comes from."""
     patches: list[Patch] = Field(default_factory=list)
+    """Applied in this order."""
     architectures: list[Architecture] = Field(default_factory=list)
     """CUDA architectures in CMake's words, ``120a-real``; empty for the CPU backend."""
     backend: Literal["cuda", "cpu"]
+    """What the engine computes with."""
     build: Build = Build()
+    """How it is built."""
 
 
 __all__ = ["Build", "Engine", "Name", "Patch", "Requirement", "Source"]

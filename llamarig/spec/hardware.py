@@ -21,7 +21,9 @@ class Os(SpecModel):
     """The distribution that the host runs."""
 
     distribution: Literal["debian", "ubuntu"]
+    """Debian is proven, Ubuntu is rendered only."""
     release: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}(\.[0-9]{2})?$")]
+    """Its number, in quotes."""
 
 
 class Gpu(SpecModel):
@@ -30,8 +32,11 @@ class Gpu(SpecModel):
     model: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{1,63}$")]
     """The catalog's name of the card (``llamarig/catalog/gpus.yml``)."""
     bus_id: BusId | None = None
+    """Where the card sits, as lspci prints it, in quotes."""
     uuid: GpuUuid | None = None
+    """The card's own number; the first apply learns it when it is not given."""
     power_limit_w: Annotated[int, Field(ge=1, le=2000)] | None = None
+    """Watts. Planned with; apply refuses it yet."""
     display: bool = False
     """Whether a display hangs on the card; a bigger reserve is kept then."""
     reserve_mib: MiB | None = None
@@ -42,8 +47,11 @@ class Driver(SpecModel):
     """The NVIDIA driver, pinned to one version."""
 
     source: Literal["nvidia-repo", "debian", "mirror", "directory"]
+    """Where its packages come from."""
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+){1,2}$")]
+    """The whole version."""
     flavour: Literal["open", "proprietary"]
+    """Of the kernel modules; Blackwell needs ``open``, what is older than Turing ``proprietary``."""
     location: OneLine | None = None
     """URL of the mirror or path of the directory, for those two sources."""
 
@@ -52,15 +60,20 @@ class Cuda(SpecModel):
     """The CUDA toolkit that builds the engine, in a prefix of its own."""
 
     source: Literal["archive", "runfile", "apt", "wheels", "directory"]
+    """Where it comes from."""
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
+    """The whole version."""
     sha256: Lockable | None = None
+    """Of the archive or runfile."""
     location: OneLine | None = None
+    """The directory on the controller, for that source."""
 
 
 class Memory(SpecModel):
     """The host's RAM, as the kernel reports it; ``init`` writes what it sees."""
 
     total_mib: MiB
+    """What ``free -m`` shows as total."""
     reserve_mib: MiB = 2048
     """What the system and other programs need; the services get the rest."""
 

@@ -19,10 +19,13 @@ class Connection(SpecModel):
     """How the controller reaches the host; ``local`` when it is the controller itself."""
 
     type: Literal["ssh", "local"] = "ssh"
+    """``local`` when the controller provisions itself."""
     address: OneLine | None = None
     """Name or address; the host's name when not given."""
     port: Port = 22
+    """Of sshd."""
     user: UserName = "root"
+    """Who logs in; root, or somebody who may use sudo."""
     host_key: OneLine | None = None
     """The host's public key, ``ssh-ed25519 AAAA…``; without it the user's known_hosts decides, strictly."""
     identity_file: OneLine | None = None
@@ -32,19 +35,20 @@ class Connection(SpecModel):
     become_password_file: OneLine | None = None
     """A file on the controller that holds the sudo password."""
     wake_on_lan: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")] | None = None
-    """The MAC address that wakes the host."""
+    """The MAC address that wakes the host. Not built yet."""
 
 
 class Maintenance(SpecModel):
     """When the host may be changed (the fleet commands)."""
 
     window: OneLine | None = None
-    """Days and hours, ``Sat 02:00-06:00``."""
+    """Days and hours, ``Sat 02:00-06:00``. Not built yet."""
     idle_minutes: Annotated[int, Field(ge=0, le=10080)] | None = None
-    """Minutes without a request after which the host counts as idle."""
+    """Minutes without a request after which the host counts as idle. Not built yet."""
     drain: bool = False
-    """Whether running requests are waited for."""
+    """Whether running requests are waited for. Not built yet."""
     reboot: Literal["never", "ask", "now"] = "ask"
+    """Whether a reboot that a change needs is made."""
 
 
 class Kernel(SpecModel):
@@ -67,22 +71,37 @@ class HostSpec(SpecModel):
     """A description of one host, complete enough to plan, build and prove it."""
 
     schema_version: Literal[1]
+    """Which version of this schema the file is written for."""
     host: HostName
+    """The name by which every command knows the host; unique in the project."""
     labels: dict[Name, OneLine] = Field(default_factory=dict)
+    """Words of your own about the host; rollouts choose hosts by them."""
     connection: Connection = Connection()
+    """How the controller reaches the host."""
     os: Os
+    """What the host runs."""
     memory: Memory | None = None
+    """The host's RAM, as a second budget beside the cards'."""
     gpus: Gpus = Field(default_factory=dict)
+    """The cards, each under a name of your own."""
     kernel: Kernel | None = None
+    """Not built yet."""
     driver: Driver | None = None
+    """The NVIDIA driver. Planned with; apply refuses it yet."""
     cuda: Cuda | None = None
+    """The CUDA toolkit. Planned with; apply refuses it yet."""
     engine: Engine
+    """The llama.cpp that is built."""
     models: Annotated[dict[Name, Model], Field(min_length=1)]
+    """The model files, each under a name of your own."""
     services: Annotated[dict[Name, Service], Field(min_length=1)]
+    """The servers; each runs as ``llama-NAME.service``."""
     models_dir: AbsolutePath = "/var/lib/llamarig/models"
     """Where the model files lie on the host."""
     power: Power | None = None
+    """Not built yet."""
     maintenance: Maintenance = Maintenance()
+    """When the host may be changed."""
 
 
 __all__ = ["Connection", "HostSpec", "Kernel", "Maintenance", "Power"]

@@ -7,7 +7,7 @@ import difflib
 from llamarig.spec.tree import Loc
 from llamarig.spec.walk import keys_at, places
 
-_OPENING = {
+OPENING = {
     "tools": "lets whoever talks to the model run programs on the host",
     "tools-runtime": "lets whoever talks to the model run programs on the host",
     "agent": "lets whoever talks to the model run programs on the host",
@@ -128,9 +128,9 @@ def _special(key: str, plain: str, section: Loc, allowed: list[str]) -> tuple[st
         )
     if section[:1] != ("services",):
         return None
-    if plain in _OPENING:
+    if plain in OPENING:
         return (
-            f"`{key}` opens the machine: it {_OPENING[plain]}",
+            f"`{key}` opens the machine: it {OPENING[plain]}",
             "leave it out; who must have it writes the flag under `unsafe-args`, which every check then shows",
         )
     if plain in _ENGINE_WORDS and _ENGINE_WORDS[plain].split(":")[0] in (*allowed, "projector, under models.NAME"):
@@ -142,7 +142,7 @@ def opening_flag(argument: str) -> str | None:
     """Why a raw argument opens the machine, or None when it is not known to."""
     if not argument.startswith("-"):
         return None
-    return _OPENING.get(argument.lstrip("-").split("=")[0])
+    return OPENING.get(argument.lstrip("-").split("=")[0])
 
 
 def planned_flag(argument: str) -> str | None:

@@ -22,14 +22,23 @@ class ModelFile(SpecModel):
     """
 
     repo: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")] | None = None
+    """A repository of the model hub."""
     revision: Commit | Literal["unlocked"] | None = None
+    """The commit of the repository; files are uploaded again under the same name."""
     file: RelativePath | None = None
+    """The path in the repository."""
     url: OneLine | None = None
+    """An http address of the file."""
     wheel: Requirement | None = None
+    """A Python wheel that carries the file."""
     member: RelativePath | None = None
+    """The path inside the wheel."""
     host_path: AbsolutePath | None = None
+    """Where the file lies on the host already."""
     controller_path: OneLine | None = None
+    """Where the file lies on the controller."""
     sha256: Lockable
+    """Of the content; nothing else is ever installed."""
     size: Annotated[int, Field(ge=1)] | Literal["unlocked"]
     """Bytes."""
 
@@ -65,9 +74,10 @@ class Model(ModelFile):
     """A model, its further shards and its projector."""
 
     fetch: Literal["host", "controller", "mirror"] = "host"
-    """Who downloads: the host itself, or the controller, which then copies it over SSH."""
+    """Who downloads: the host itself, or the controller, which then copies it over SSH. ``mirror``: not built yet."""
     shards: list[ModelFile] = Field(default_factory=list)
     """Shards 2 and up, in order; the model itself is shard 1."""
     projector: ModelFile | None = None
+    """What turns images or sound into tokens."""
     header: Literal["none"] | Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
     """sha256 of the header sidecar that ``lock`` stored under ``headers/``."""

@@ -78,3 +78,22 @@ def _collect_below(kind: Any, prefix: str, found: dict[str, list[str]]) -> None:
         mapping = get_origin(kind) is dict
         for each in branches(get_args(kind)[1 if mapping else 0]):
             _collect_below(each, f"{prefix}NAME." if mapping else prefix, found)
+
+
+def models_below(model: type[BaseModel]) -> list[type[BaseModel]]:
+    """A model and all models in it, each once, in the order of the keys."""
+    found: list[type[BaseModel]] = []
+    _gather(model, found)
+    return found
+
+
+def _gather(kind: Any, found: list[type[BaseModel]]) -> None:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if kind not in found:
+            found.append(kind)
+            for field in kind.model_fields.values():
+                for each in branches(field.annotation):
+                    _gather(each, found)
+    elif get_origin(kind) in (dict, list):
+        for each in branches(get_args(kind)[-1]):
+            _gather(each, found)
