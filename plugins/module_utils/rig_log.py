@@ -29,7 +29,7 @@ def error_text(log: str) -> str:
     for find in (_failed_step, _cmake_error, _first_error):
         part = find(lines)
         if part:
-            return "\n".join(part)[:LIMIT]
+            return "\n".join(part).strip()[:LIMIT]
     return "\n".join(lines[-TAIL:])[-LIMIT:]
 
 
@@ -48,7 +48,11 @@ def _failed_step(lines: list[str]) -> list[str]:
 
 def _cmake_error(lines: list[str]) -> list[str]:
     start = next((number for number, line in enumerate(lines) if _CMAKE.match(line)), None)
-    return [] if start is None else lines[start : start + CONTEXT]
+    if start is None:
+        return []
+    rest = lines[start + 1 : start + 2 * CONTEXT]
+    end = next((number for number, line in enumerate(rest) if line.startswith(("-- ", "CMake "))), len(rest))
+    return [lines[start], *rest[:end]]
 
 
 def _first_error(lines: list[str]) -> list[str]:

@@ -98,7 +98,20 @@ def apply_patch(root: Path, patch: Path, acknowledged: bool) -> None:
             f"it changes the build system ({', '.join(touched[:10])}); "
             "read it, then write `build-system: acknowledged` beside its sha256 in the spec"
         )
-    command = ["patch", "-p1", "-F0", "--batch", "--forward", "--no-backup-if-mismatch", "-r", "-", "-d", str(root)]
+    # -u: only unified diffs; patch would otherwise hand an ed script to ed, which runs commands.
+    command = [
+        "patch",
+        "-u",
+        "-p1",
+        "-F0",
+        "--batch",
+        "--forward",
+        "--no-backup-if-mismatch",
+        "-r",
+        "-",
+        "-d",
+        str(root),
+    ]
     done = subprocess.run(  # noqa: S603 - fixed words and our own paths
         [*command, "-i", str(patch)], capture_output=True, text=True, errors="replace", check=False
     )

@@ -76,6 +76,17 @@ class _Unpacker:
         if self.files > self.limits.files or self.total > self.limits.total_bytes:
             raise RefusedError(f"it unfolds to more than {self.limits.files} files or {self.limits.total_bytes} bytes")
 
+    def make(self, tar: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosixPath) -> None:
+        """A directory or file of the tree."""
+        if member.isdir():
+            (self.dest / path).mkdir(parents=True, exist_ok=True)
+            return
+        if not path.parts:
+            raise RefusedError(f"it has nothing below {member.name[:200]!r}, which is no directory")
+        source = tar.extractfile(member)
+        if source is not None:
+            self.write(source, member, path)
+
     def write(self, source: IO[bytes], member: tarfile.TarInfo, path: PurePosixPath) -> None:
         target = self.dest / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -121,14 +132,10 @@ def unpack(archive: Path, dest: Path, subdir: str = "", limits: Limits | None = 
                 if path is None:
                     continue
                 _refuse_kind(member)
-                if member.isdir():
-                    (dest / path).mkdir(parents=True, exist_ok=True)
-                elif member.issym():
+                if member.issym():
                     links.append((path, _checked_link(path, member.linkname)))
                 else:
-                    source = tar.extractfile(member)
-                    if source is not None:
-                        work.write(source, member, path)
+                    work.make(tar, member, path)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise RefusedError(f"it is not a whole tar archive: {error}") from error
     for path, target in links:

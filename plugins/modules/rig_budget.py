@@ -64,9 +64,21 @@ def needs(params: dict[str, Any]) -> list[tuple[Path, int, str]]:
 
 def _missing(model: dict[str, Any], incoming: Path) -> int:
     size, path = int(model["size"]), Path(model["path"])
-    if size_of(path) == size:
+    if size_of(path) == size or _shareable(model, incoming):
         return 0
     return max(0, size - size_of(incoming / f"{model['sha256']}.part"))
+
+
+def _shareable(model: dict[str, Any], incoming: Path) -> bool:
+    """Whether the file lies on the host already and will only be linked (as rig_model decides)."""
+    origin = model.get("origin", {})
+    if origin.get("kind") != "host-path":
+        return False
+    try:
+        info = Path(origin["path"]).stat()
+    except OSError:
+        return False
+    return info.st_uid == 0 and not info.st_mode & 0o022 and info.st_dev == existing(incoming).stat().st_dev
 
 
 def _mount_of(path: Path) -> Path:
@@ -97,7 +109,8 @@ def budget(entries: list[tuple[Path, int, str]], reserve: int) -> list[dict[str,
     return list(sums.values())
 
 
-def _sentence(entry: dict[str, Any], reserve: int) -> str:
+def sentence(entry: dict[str, Any], reserve: int) -> str:
+    """What is needed and what is there, in words and numbers."""
     lacking = entry["needed-mib"] + reserve - entry["free-mib"]
     return (
         f"{entry['mount']}: {entry['needed-mib']:,.0f} MiB are needed and {reserve:,} MiB stay free, "
@@ -121,7 +134,7 @@ def main() -> None:
     )
     reserve = module.params["reserve_mib"]
     found = budget(needs(module.params), reserve)
-    tight = [_sentence(entry, reserve) for entry in found if not entry["fits"]]
+    tight = [sentence(entry, reserve) for entry in found if not entry["fits"]]
     if tight:
         module.fail_json(
             msg="The disk is too small; nothing was touched. " + ". ".join(tight)

@@ -39,6 +39,7 @@ hashed: {description: Whether the content was read., type: bool, returned: succe
 
 MAGIC = b"GGUF"
 FILE_MODE = 0o444
+OWNER = (0, 0)
 
 
 class RefusedError(Exception):
@@ -112,7 +113,7 @@ class Placer:
         with self.part.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise RefusedError("its hash is right, but it is no GGUF file: the spec pins the wrong content")
-        os.chown(self.part, 0, 0)
+        os.chown(self.part, *OWNER)
         self.part.chmod(FILE_MODE)
         sync(self.part)
         self.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -130,9 +131,9 @@ class Placer:
         changed = False
         if self.path.exists():
             info = self.path.stat(follow_symlinks=False)
-            changed = (info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)) != (0, 0, FILE_MODE)
+            changed = (info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode)) != (*OWNER, FILE_MODE)
             if changed and not self.dry:
-                os.chown(self.path, 0, 0)
+                os.chown(self.path, *OWNER)
                 self.path.chmod(FILE_MODE)
         for link in self.links:
             changed = relative_link(link, self.path, self.dry) or changed

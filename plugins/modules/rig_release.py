@@ -9,6 +9,7 @@ import re
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,25 @@ def problems_of(release: Path) -> list[str]:
             owner = path.stat(follow_symlinks=False)
             if sha256_of(path) != digest:
                 found.append(f"{name}: the content differs")
-            elif owner.st_uid != 0 or owner.st_mode & 0o022:
+            elif owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
                 found.append(f"{name}: others than root may write it")
         except OSError as error:
             found.append(f"{name}: {error.strerror}")
-    there = {str(path.relative_to(release)) for path in release.rglob("*") if path.is_file() and not path.is_symlink()}
-    found += [f"{name}: does not belong to the release" for name in sorted(there - set(files) - {"provenance.json"})]
-    return found
+    return [*found, *_extra(release, set(files) | {"provenance.json"})]
+
+
+def _extra(release: Path, known: set[str]) -> Iterator[str]:
+    """What lies in a release beside its files, and links in it that lead anywhere but to one of them."""
+    for path in sorted(release.rglob("*")):
+        name = str(path.relative_to(release))
+        if path.is_symlink() and name not in known:
+            target = path.resolve()
+            if not target.is_relative_to(release.resolve()):
+                yield f"{name}: leads out of the release"
+            elif not target.is_file():
+                yield f"{name}: leads nowhere"
+        elif not path.is_dir() and name not in known:
+            yield f"{name}: does not belong to the release"
 
 
 def _sandboxed(user: str, *command: str) -> subprocess.CompletedProcess[str]:
@@ -88,6 +101,8 @@ def _copy(source: Path, target: Path, mode: int) -> None:
 
 def _copy_build(build: Path, programs: list[str], target: Path) -> list[str]:
     """Copy programs, libraries and their soname links; returns the names of the real files."""
+    if (build / "bin").is_symlink() or not (build / "bin").is_dir():
+        raise RefusedError(f"{build / 'bin'} is no directory of its own")
     for folder in ("bin", "lib"):
         (target / folder).mkdir(mode=0o755)
     names = []

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import ssl
+import time
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -14,10 +15,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import httpx
 
 from llamarig.converge.store.pip_config import PipConfig
-from llamarig.converge.store.shelf import CHUNK, Progress
+from llamarig.converge.store.shelf import Progress
 from llamarig.errors import ExitCode, RigError
 
 ATTEMPTS = 5
+EVERY_S = 0.5
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
 
 
@@ -128,16 +130,22 @@ def _attempt(http: httpx.Client, wish: Wish, target: Path, progress: Progress) -
 
 def _save(answer: httpx.Response, wish: Wish, target: Path, start: int, progress: Progress) -> int:
     """Write what comes behind ``start``; returns how much of the file is there now."""
-    done, length = start, int(answer.headers.get("content-length", "0"))
+    length = answer.headers.get("content-length", "")
+    total = wish.size or (start + int(length) if length.isdecimal() else 0)
+    done, told = start, 0.0
     with target.open("r+b" if start else "wb") as file:
         file.seek(start)
         file.truncate()
-        for block in answer.iter_raw(CHUNK):
+        # No chunk size: what waits in httpx for a chunk to fill would be lost with the connection.
+        for block in answer.iter_raw():
             done += len(block)
             if wish.size is not None and done > wish.size:
                 raise _lies(wish.url, done, wish.size)
             file.write(block)
-            progress(wish.label, done, wish.size or (start + length if length else 0))
+            if time.monotonic() - told > EVERY_S:
+                told = time.monotonic()
+                progress(wish.label, done, total)
+    progress(wish.label, done, total)
     return done
 
 
