@@ -54,6 +54,14 @@ def _written(value: Value, style: str | None) -> str:
     return f'"{text}"' if _NUMERIC.fullmatch(text) else text
 
 
+def _span(text: str, node: yaml.ScalarNode) -> tuple[int, int]:
+    """Where the value itself stands: behind its anchor or tag, with its quotes."""
+    start, end = node.start_mark.index, node.end_mark.index
+    if node.style is None:
+        return max(start, end - len(node.value)), end
+    return text.index(node.style, start, end), end
+
+
 def replaced(text: str, path: Path, values: Mapping[Loc, Value]) -> str:
     """``text`` with each scalar at a location replaced; everything else byte for byte the same.
 
@@ -65,7 +73,7 @@ def replaced(text: str, path: Path, values: Mapping[Loc, Value]) -> str:
         node = node_at(root, loc)
         if node is None or node.style not in (None, "'", '"'):
             raise RigError("cannot rewrite this value in place", f"{path}: {dotted(loc)}", fix=f"write {value} there")
-        spans[node.start_mark.index, node.end_mark.index] = _written(value, node.style)
+        spans[_span(text, node)] = _written(value, node.style)
     for (start, end), written in sorted(spans.items(), reverse=True):
         text = text[:start] + written + text[end:]
     _same_but(root, locate(text, path), values, path)
