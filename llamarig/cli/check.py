@@ -17,13 +17,16 @@ _INVENTORY = "inventory"
 
 
 def check(
-    path: Annotated[Path | None, typer.Argument(help="A spec file or a directory; by default the project.")] = None,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Spec files, directories or hosts; by default the whole project.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Check the whole project, which is the default.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Read all specs and report every error with file, line and a fix."""
-    from llamarig.cli.context import emit_json, project_root
+    from llamarig.cli.context import emit_json
 
-    project = _load(project_root() if path is None else path.resolve())
+    project = _chosen([] if all_ else paths or [])
     if not project.hosts and not project.errors:
         raise RigError(
             what="no host spec found",
@@ -38,11 +41,32 @@ def check(
         raise typer.Exit(int(ExitCode.BAD_INPUT))
 
 
+def _chosen(paths: list[Path]) -> Project:
+    """What the arguments name, as one project; each host once."""
+    from llamarig.cli.context import project_root
+    from llamarig.spec.load import Project, load_project
+
+    if not paths:
+        return load_project(project_root())
+    whole = Project(project_root(), [])
+    for path in paths:
+        if path.exists() or path.suffix or len(path.parts) > 1:
+            part = _load(path.resolve())
+        else:
+            part = Project(project_root(), [load_project(project_root()).named(str(path))])
+        whole.errors += [each for each in part.errors if each not in whole.errors]
+        known = {host.path for host in whole.hosts}
+        whole.hosts += [host for host in part.hosts if host.path not in known]
+    return whole
+
+
 def _load(path: Path) -> Project:
     from llamarig.spec.load import load_files, load_project
 
     if not path.exists():
-        raise RigError(what="no such file or directory", where=str(path), fix="name a spec file or a project")
+        raise RigError(what="no such file or directory", where=str(path), fix="name a spec file, a directory or a host")
+    if path.name == "fleet.yml":
+        path = path.parent
     inventory = next((each for each in (path, *path.parents) if each.name == _INVENTORY and each.is_dir()), None)
     if path.is_dir():
         if inventory is None or (path / _INVENTORY).is_dir():

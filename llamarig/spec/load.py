@@ -11,7 +11,7 @@ from llamarig.spec.fleet import FLEET_FILE, Fleet, read_fleet
 from llamarig.spec.host import HostSpec
 from llamarig.spec.problem import SpecProblem
 from llamarig.spec.read_yaml import read_file
-from llamarig.spec.tree import Tree, merge
+from llamarig.spec.tree import merge
 from llamarig.spec.validate import validate
 
 INVENTORY = "inventory"
@@ -27,6 +27,8 @@ class LoadedHost:
     spec: HostSpec | None
     errors: list[SpecProblem] = field(default_factory=list)
     warnings: list[SpecProblem] = field(default_factory=list)
+    line: int = 0
+    """Where the file names the host; 0 when it does not, and the file's own name stands for it."""
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Project:
         Raises :class:`RigErrors` with every error of the chosen specs, and
         :class:`RigError` for a host that no spec names or when there is no spec at all.
         """
-        chosen = list(self.hosts) if names is None else [self._named(name) for name in dict.fromkeys(names)]
+        chosen = list(self.hosts) if names is None else [self.named(name) for name in dict.fromkeys(names)]
         errors = list(self.errors) if names is None else []
         for host in chosen:
             errors.extend(host.errors)
@@ -67,20 +69,20 @@ class Project:
             )
         return chosen
 
-    def _named(self, name: str) -> LoadedHost:
+    def named(self, name: str) -> LoadedHost:
+        """The host of that name, whatever is wrong with it; raises :class:`RigError` when no spec names it."""
         for host in self.hosts:
             if host.host == name:
                 return host
         names = [host.host for host in self.hosts]
         near = difflib.get_close_matches(name, names, n=3)
-        known = near or sorted(names)[:8]
-        raise RigError(
-            what=f"no spec names the host {name!r}",
-            where=str(self.root),
-            fix=f"{'did you mean' if near else 'known hosts:'} {', '.join(known)}" + ("?" if near else "")
-            if known
-            else "there is no spec here; name the project's directory with -C",
-        )
+        if near:
+            fix = f"did you mean {' or '.join(near)}?"
+        elif names:
+            fix = f"known hosts: {', '.join(sorted(names)[:8])}"
+        else:
+            fix = "there is no spec here; name the project's directory with -C"
+        raise RigError(what=f"no spec names the host {name!r}", where=str(self.root), fix=fix)
 
 
 def load_project(root: Path) -> Project:
@@ -125,7 +127,7 @@ def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path) -> 
         return loaded
     name = tree.child("host")
     if name is not None and isinstance(name.value, str) and name.value:
-        loaded.host = name.value
+        loaded.host, loaded.line = name.value, name.line
     if not isinstance(tree.value, dict):
         loaded.errors.append(
             SpecProblem(path, tree.line, "a host spec is a mapping of keys", "begin with `host: name`")
@@ -143,25 +145,15 @@ def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path) -> 
 def _unique_hosts(project: Project) -> None:
     first: dict[str, LoadedHost] = {}
     for host in project.hosts:
+        if host.line == 0:
+            continue
         other = first.setdefault(host.host, host)
         if other is host:
             continue
         for one, two in ((host, other), (other, host)):
-            one.errors.append(
-                SpecProblem(
-                    one.path,
-                    _host_line(one.path),
-                    f"the host name {host.host!r} is also used by {two.path}",
-                    "give every spec of the project its own `host:`",
-                )
-            )
+            message = f"the host name {host.host!r} is also used by {two.path}"
+            one.errors.append(SpecProblem(one.path, one.line, message, "give every spec its own `host:`"))
             one.spec = None
 
 
-def _host_line(path: Path) -> int:
-    tree, _ = read_file(path)
-    found = tree.child("host") if tree is not None else None
-    return found.line if found is not None else 1
-
-
-__all__ = ["LoadedHost", "Project", "SpecProblem", "Tree", "load_files", "load_project"]
+__all__ = ["LoadedHost", "Project", "SpecProblem", "load_files", "load_project"]

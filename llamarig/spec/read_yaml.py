@@ -50,8 +50,7 @@ def read_bytes(content: bytes, path: Path) -> tuple[Tree | None, list[SpecProble
 def _parse(text: str, path: Path) -> tuple[Tree | None, list[SpecProblem]]:
     builder = Builder(path)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
-            builder.take(event)
+        _feed(builder, text)
     except StopReadingError:
         return None, builder.problems
     except yaml.YAMLError as error:
@@ -65,3 +64,14 @@ def _parse(text: str, path: Path) -> tuple[Tree | None, list[SpecProblem]]:
         builder.problem(1, "the file is empty", "write a host spec into it (`llamarig init` makes one), or remove it")
         return None, builder.problems
     return root, builder.problems
+
+
+def _feed(builder: Builder, text: str) -> None:
+    loader = _LOADER(text)
+    try:
+        event = loader.get_event()
+        while event is not None and not isinstance(event, yaml.StreamEndEvent):
+            builder.take(event)
+            event = loader.get_event()
+    finally:
+        loader.dispose()

@@ -12,7 +12,8 @@ from llamarig.spec.tree import Loc
 
 def unlocked_places(spec: HostSpec) -> Iterator[Loc]:
     """Where a hash, size, revision or head says ``unlocked``, in the order of the document."""
-    yield from _places(spec, ())
+    for section in ("cuda", "engine", "models"):
+        yield from _places(getattr(spec, section), (section,))
 
 
 def _places(value: object, at: Loc) -> Iterator[Loc]:

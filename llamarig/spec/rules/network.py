@@ -106,7 +106,9 @@ def _overlap(first: Listen, second: Listen) -> bool:
         return first.address == second.address or one == two
     # `::` takes IPv4 as well, and 0.0.0.0 every IPv4 address.
     wide = [found for found in (one, two) if found.is_unspecified]
-    return any(found.version == 6 for found in wide) or (bool(wide) and one.version == two.version)  # noqa: PLR2004 - IPv6
+    return any(isinstance(found, ipaddress.IPv6Address) for found in wide) or (
+        bool(wide) and one.version == two.version
+    )
 
 
 def keys(view: View) -> Iterator[Broken]:

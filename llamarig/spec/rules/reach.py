@@ -12,6 +12,9 @@ from llamarig.spec.rules.base import Broken, View
 from llamarig.spec.tree import Loc
 
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+_TAKEN = re.split(" ", "/opt/llamarig /etc /usr /boot /proc /sys /dev /run /tmp /bin /lib /sbin")
+_LONGEST_NAME = 253
+"""Characters of a DNS name."""
 _KEY_KINDS = {
     "ssh-ed25519",
     "ssh-rsa",
@@ -45,7 +48,7 @@ def _is_host(text: str) -> bool:
         ipaddress.ip_address(text)
     except ValueError:
         labels = text.removesuffix(".").split(".")
-        return len(text) <= 253 and all(_LABEL.fullmatch(label) for label in labels)  # noqa: PLR2004 - DNS
+        return len(text) <= _LONGEST_NAME and all(_LABEL.fullmatch(label) for label in labels)
     return True
 
 
@@ -117,8 +120,7 @@ def distribution(view: View) -> Iterator[Broken]:
 def places(view: View) -> Iterator[Broken]:
     """The models do not lie where the system or llamarig itself lives."""
     place = view.spec.models_dir
-    taken = ("/opt/llamarig", "/etc", "/usr", "/boot", "/proc", "/sys", "/dev", "/run", "/tmp", "/bin", "/lib", "/sbin")  # noqa: S108 - compared only
-    if place == "/" or any(place == each or place.startswith(f"{each}/") for each in taken):
+    if place == "/" or any(place == each or place.startswith(f"{each}/") for each in _TAKEN):
         yield Broken(
             ("models-dir",),
             f"models cannot lie in {place}",
