@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from llamarig.catalog.upstream import upstream
+from llamarig.converge.locking.patch_text import read_patch
 from llamarig.converge.store import git, origins
 from llamarig.converge.store.download import Wish
 from llamarig.converge.store.origins import locked
@@ -55,24 +56,37 @@ def source(
     return Artifact(sha256, path_or_none)
 
 
-def patch(
-    wanted: Mapping[str, Any], project: Path, progress: Progress = silent, shelf: Shelf | None = None
-) -> Artifact:
-    """One patch, from the project or from the engine's forge."""
+def patch(wanted: Mapping[str, Any], project: Path, shelf: Shelf | None = None) -> Artifact:
+    """One patch, from the project's ``patches/``, where `lock` stores those of pull requests.
+
+    Raises :class:`RigError` when it is not there, or is nothing that may be built.
+    """
     shelf = shelf or Shelf.default()
     name = str(wanted["name"])
     sha256 = locked(wanted["sha256"], f"patch {name}")
     held = shelf.get(sha256)
     if held is None:
-        if wanted.get("url"):
-            held = origins.from_url(shelf, Wish(str(wanted["url"]), f"patch {name}"), sha256, progress)
-        else:
-            held = origins.from_path(shelf, _patch_file(project, wanted), sha256, None)
+        held = origins.from_path(shelf, _patch_file(project, name), sha256, None)
+    _review(held.read_bytes(), name, bool(wanted.get("build_system")))
     return Artifact(sha256, held)
 
 
-def _patch_file(project: Path, wanted: Mapping[str, Any]) -> Path:
-    name = str(wanted.get("file") or wanted["name"])
+def _review(data: bytes, name: str, acknowledged: bool) -> None:
+    """Refuse a patch that reaches beyond the sources, or changes how the build runs and nobody acknowledged it."""
+    summary = read_patch(data, name)
+    refusals = summary.refusals()
+    if refusals:
+        raise RigError("the patch reaches beyond the sources", name, "; ".join(refusals), "leave it out")
+    if not acknowledged and (touched := summary.build_changes()):
+        raise RigError(
+            "the patch changes how the build runs",
+            name,
+            ", ".join(touched[:10]),
+            "read these files; if they are right, add `build-system: acknowledged` to the patch",
+        )
+
+
+def _patch_file(project: Path, name: str) -> Path:
     places = [project / name, project / "patches" / name]
     for place in places:
         if place.is_file():
@@ -137,6 +151,6 @@ def ensure(wanted: Mapping[str, Any], project_root: Path, progress: Progress = s
     Raises :class:`RigError`; nothing on any host was touched then.
     """
     found = [source(wanted["release"], project_root, progress)]
-    found += [patch(entry, project_root, progress) for entry in wanted["release"]["patches"]]
+    found += [patch(entry, project_root) for entry in wanted["release"]["patches"]]
     found += [model(entry, project_root, progress) for entry in wanted["models"] if from_controller(entry)]
     return {artifact.sha256: artifact.path for artifact in found}

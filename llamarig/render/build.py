@@ -126,7 +126,10 @@ def release(spec: HostSpec, flags: tuple[str, ...]) -> WantedRelease:
         commit=engine.commit,
         build_number=engine.build_number,
         source=source,
-        patches=tuple(WantedPatch(name=patch_name(patch), sha256=patch.sha256) for patch in engine.patches),
+        patches=tuple(
+            WantedPatch(patch_name(patch), patch.sha256, patch.build_system == "acknowledged")
+            for patch in engine.patches
+        ),
         cmake=tuple(f"-D{name}={value}" for name, value in labelled.items()),
         targets=TARGETS,
         job_mib=engine.build.job_mib or default_job_mib,

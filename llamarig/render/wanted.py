@@ -61,6 +61,8 @@ class WantedPatch:
 
     name: str
     sha256: str
+    build_system: bool = False
+    """Whether the user has acknowledged that it changes how the build runs."""
 
 
 @dataclass(frozen=True, slots=True)

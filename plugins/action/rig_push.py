@@ -57,16 +57,13 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no ty
         release = self._task.args["release"]
         # Everything is found before anything is sent.
         source = artifacts.source(release, project, self._progress)
-        patches = [(entry, artifacts.patch(entry, project, self._progress)) for entry in release["patches"]]
+        patches = [(entry, artifacts.patch(entry, project)) for entry in release["patches"]]
         result = self._send(source, "engine source")
         result["patches"] = []
         for entry, artifact in patches:
             sent = self._send(artifact, f"patch {entry['name']}")
             result["changed"] |= sent["changed"]
-            acknowledged = entry.get("build_system") == "acknowledged"
-            result["patches"].append(
-                {"name": entry["name"], "path": sent["path"], "sha256": sent["sha256"], "acknowledged": acknowledged}
-            )
+            result["patches"].append({"name": entry["name"], "path": sent["path"], "sha256": sent["sha256"]})
         return result
 
     def _progress(self, label: str, done: int, total: int) -> None:

@@ -15,8 +15,6 @@ from pathlib import Path, PurePosixPath
 from ansible.module_utils.rig_disk import sha256_of
 from ansible.module_utils.rig_unpack import RefusedError
 
-BUILD_NAMES = {"CMakeLists.txt", "CMakePresets.json", "Makefile", "GNUmakefile", "makefile", "configure"}
-BUILD_SUFFIXES = {".cmake", ".sh", ".py", ".mk", ".in", ".bat", ".ps1"}
 _TARGET = re.compile(r"^(?:---|\+\+\+) (?P<path>[^\t\n]+)")
 _MOVE = re.compile(r"^(?:rename|copy) (?:from|to) (?P<path>.+)$")
 _HEAD = re.compile(r"^diff --git a/(?P<old>.+) b/(?P<new>.+)$")
@@ -81,23 +79,12 @@ def _checked(path: str) -> str:
     return path
 
 
-def build_system_paths(paths: set[str]) -> list[str]:
-    """Those of the paths that steer the build or run during it."""
-    return sorted(
-        path
-        for path in paths
-        if PurePosixPath(path).name in BUILD_NAMES or PurePosixPath(path).suffix in BUILD_SUFFIXES
-    )
+def apply_patch(root: Path, patch: Path) -> None:
+    """Apply one patch below ``root`` or raise :class:`RefusedError` with the tool's own words.
 
-
-def apply_patch(root: Path, patch: Path, acknowledged: bool) -> None:
-    """Apply one patch below ``root`` or raise :class:`RefusedError` with the tool's own words."""
-    touched = build_system_paths(patched_paths(patch.read_text(errors="replace")))
-    if touched and not acknowledged:
-        raise RefusedError(
-            f"it changes the build system ({', '.join(touched[:10])}); "
-            "read it, then write `build-system: acknowledged` beside its sha256 in the spec"
-        )
+    Whether it may change the build was decided on the controller, before it was sent.
+    """
+    patched_paths(patch.read_text(errors="replace"))
     # -u: only unified diffs; patch would otherwise hand an ed script to ed, which runs commands.
     command = [
         "patch",

@@ -27,7 +27,7 @@ options:
   sha256: {description: What the archive must hash to., type: str, required: true}
   subdir: {description: Directory of the tree below the archive's top directory., type: str, default: ""}
   patches:
-    description: Patches in order, each with C(name), C(path), C(sha256) and C(acknowledged).
+    description: Patches in order, each with C(name), C(path) and C(sha256).
     type: list
     elements: dict
     default: []
@@ -63,7 +63,7 @@ def _make_tree(params: dict[str, Any], work: Path) -> str:
         dangling.unlink()
     for patch in params["patches"]:
         try:
-            apply_patch(work, Path(patch["path"]), bool(patch.get("acknowledged")))
+            apply_patch(work, Path(patch["path"]))
         except RefusedError as error:
             raise RefusedError(f"patch {patch['name']} is refused: {error}") from error
     return tree_sha256(work)

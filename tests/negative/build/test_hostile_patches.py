@@ -21,8 +21,6 @@ HOSTILE = {
     "link": (patches.LINK, "makes a link"),
     "setuid file": (patches.NEW_FILE.replace("100644", "104755"), "special file"),
     "binary": (patches.BINARY, "binary content"),
-    "build system": (patches.BUILD, "build-system: acknowledged"),
-    "script": (patches.new_file_at("scripts/gen.sh"), "changes the build system"),
     "rename out": (
         "diff --git a/src/main.cpp b/x.cpp\nsimilarity index 100%\nrename from src/main.cpp\nrename to ../x.cpp\n",
         "outside the tree",
@@ -36,7 +34,7 @@ def test_a_hostile_patch_is_refused(name: str, tmp_path: Path) -> None:
     text, says = HOSTILE[name]
     tree = patches.tree(tmp_path)
     with pytest.raises(RefusedError, match=says):
-        apply_patch(tree, patches.written(tmp_path, text), acknowledged=False)
+        apply_patch(tree, patches.written(tmp_path, text))
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
         "CMakeLists.txt",
         "change.patch",
@@ -47,6 +45,6 @@ def test_a_hostile_patch_is_refused(name: str, tmp_path: Path) -> None:
 def test_a_patch_that_is_applied_already_is_refused(tmp_path: Path) -> None:
     tree = patches.tree(tmp_path)
     patch = patches.written(tmp_path, patches.EXACT)
-    apply_patch(tree, patch, acknowledged=False)
+    apply_patch(tree, patch)
     with pytest.raises(RefusedError, match="does not apply cleanly"):
-        apply_patch(tree, patch, acknowledged=False)
+        apply_patch(tree, patch)

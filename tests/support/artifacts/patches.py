@@ -19,7 +19,7 @@ diff --git a/src/main.cpp b/src/main.cpp
  }
  // end
 """
-SECOND = EXACT.replace("return 0", "return seven").replace("return 7", "return 8").replace("return seven", "return 7")
+SECOND = EXACT.replace("return 7", "return 8").replace("return 0", "return 7")
 FUZZY = EXACT.replace(" // line 7", " // line seven")
 HALF = EXACT + "@@ -1,3 +1,3 @@\n // not\n-// there\n+// is\n // at all\n"
 NEW_FILE = """\

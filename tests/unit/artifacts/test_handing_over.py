@@ -16,6 +16,7 @@ from llamarig.converge import artifacts
 from llamarig.converge.store import origins
 from llamarig.converge.store.pip_config import PipConfig
 from llamarig.errors import RigError
+from tests.support.artifacts import patches
 from tests.support.artifacts.serving import Served, serving
 
 MODEL = b"GGUF" + bytes(5000)
@@ -132,13 +133,28 @@ def test_what_is_unlocked_is_refused(tmp_path: Path) -> None:
             attempt()
 
 
+def _patch(tmp_path: Path, text: str, **fields: Any) -> dict[str, Any]:
+    (tmp_path / "patches").mkdir(exist_ok=True)
+    (tmp_path / "patches/pr-1.patch").write_text(text)
+    return {"name": "pr-1.patch", "sha256": hashlib.sha256(text.encode()).hexdigest(), **fields}
+
+
 def test_patches_lie_in_the_project(tmp_path: Path) -> None:
-    (tmp_path / "patches").mkdir()
-    (tmp_path / "patches/pr-1.patch").write_bytes(ARCHIVE)
-    wanted = {"name": "pr-1.patch", "sha256": ARCHIVE_SHA}
-    assert artifacts.patch(wanted, tmp_path).path.read_bytes() == ARCHIVE
+    assert artifacts.patch(_patch(tmp_path, patches.EXACT), tmp_path).path.read_text() == patches.EXACT
     with pytest.raises(RigError, match="not in the project"):
         artifacts.patch({"name": "none.patch", "sha256": "1" * 64}, tmp_path)
+
+
+def test_a_patch_of_the_build_goes_only_when_acknowledged(tmp_path: Path) -> None:
+    with pytest.raises(RigError, match="build-system: acknowledged"):
+        artifacts.patch(_patch(tmp_path, patches.BUILD), tmp_path)
+    assert artifacts.patch(_patch(tmp_path, patches.BUILD, build_system=True), tmp_path).size == len(patches.BUILD)
+
+
+@pytest.mark.parametrize("text", [patches.LINK, patches.BINARY, patches.new_file_at("../x.cpp")])
+def test_a_patch_that_reaches_out_goes_never(tmp_path: Path, text: str) -> None:
+    with pytest.raises(RigError, match="beyond the sources"):
+        artifacts.patch(_patch(tmp_path, text, build_system=True), tmp_path)
 
 
 def test_only_what_the_host_does_not_fetch_itself_is_ensured(tmp_path: Path) -> None:

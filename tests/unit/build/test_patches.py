@@ -4,42 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible.module_utils.rig_tree import apply_patch, build_system_paths, patched_paths
+from ansible.module_utils.rig_tree import apply_patch, patched_paths
 
 from tests.support.artifacts import patches
 
 
 def test_an_exact_patch_applies(tmp_path: Path) -> None:
     tree = patches.tree(tmp_path)
-    apply_patch(tree, patches.written(tmp_path, patches.EXACT), acknowledged=False)
+    apply_patch(tree, patches.written(tmp_path, patches.EXACT))
     assert "return 7;" in (tree / "src/main.cpp").read_text()
     assert sorted(path.name for path in tree.rglob("*") if path.is_file()) == ["CMakeLists.txt", "main.cpp"]
 
 
 def test_patches_build_on_each_other(tmp_path: Path) -> None:
     tree = patches.tree(tmp_path)
-    apply_patch(tree, patches.written(tmp_path, patches.EXACT), acknowledged=False)
-    apply_patch(tree, patches.written(tmp_path, patches.SECOND), acknowledged=False)
+    apply_patch(tree, patches.written(tmp_path, patches.EXACT))
+    apply_patch(tree, patches.written(tmp_path, patches.SECOND))
     assert "return 8;" in (tree / "src/main.cpp").read_text()
 
 
 def test_a_new_file_is_made(tmp_path: Path) -> None:
     tree = patches.tree(tmp_path)
-    apply_patch(tree, patches.written(tmp_path, patches.NEW_FILE), acknowledged=False)
+    apply_patch(tree, patches.written(tmp_path, patches.NEW_FILE))
     assert (tree / "src/new.cpp").read_text() == "int one = 1;\n"
-
-
-def test_an_acknowledged_build_change_applies(tmp_path: Path) -> None:
-    tree = patches.tree(tmp_path)
-    apply_patch(tree, patches.written(tmp_path, patches.BUILD), acknowledged=True)
-    assert "project(other)" in (tree / "CMakeLists.txt").read_text()
 
 
 def test_touched_paths_are_named(tmp_path: Path) -> None:
     assert patched_paths(patches.EXACT) == {"src/main.cpp"}
     assert patched_paths(patches.NEW_FILE) == {"src/new.cpp"}
-    assert build_system_paths({"a.cpp", "ggml/CMakeLists.txt", "cmake/x.cmake", "gen.py"}) == [
-        "cmake/x.cmake",
-        "gen.py",
-        "ggml/CMakeLists.txt",
-    ]
