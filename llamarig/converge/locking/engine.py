@@ -1,4 +1,4 @@
-"""Locking the engine of a host: its commit in full, the hash of its source, and its patches."""
+"""Locking the engine of a host: the hash of its source, its patches, the toolkit that builds it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from llamarig.converge.locking.document import dotted
 from llamarig.converge.locking.files import UNLOCKED, Finder
 from llamarig.converge.locking.patch_text import read_patch
-from llamarig.converge.locking.pulls import FULL, Pull, Pulls
+from llamarig.converge.locking.pulls import Pull, Pulls
 from llamarig.converge.locking.result import HostWork, Locked, digest, digest_of
 from llamarig.errors import RigError
 from llamarig.spec.engine import Patch
@@ -33,16 +33,11 @@ class EngineLocker:
         work.attempt(self._toolkit, work)
 
     def _source(self, work: HostWork) -> None:
-        engine = work.spec.engine
-        source = engine.source
-        if source.git is not None and len(engine.commit) < FULL:
-            self.finder.http()
-            work.values["engine", "commit"] = self.pulls.full_commit(source.git, engine.commit)
+        source = work.spec.engine.source
         if source.sha256 == UNLOCKED:
-            sdist = source.sdist is not None
             work.values["engine", "source", "sha256"] = (
-                self.finder.distribution_sha256(str(source.sdist))
-                if sdist
+                self.finder.distribution_sha256(source.sdist)
+                if source.sdist is not None
                 else self.finder.archive_sha256(str(source.archive))
             )
 

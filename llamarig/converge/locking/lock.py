@@ -44,8 +44,7 @@ def _enter(work: HostWork, root: Path, result: Locked) -> None:
             node = node_at(nodes, own)
             if node is None or node.value == str(value):
                 continue
-            completes = loc[-1] == "header" or (loc == ("engine", "commit") and str(value).startswith(node.value))
-            if node.value != UNLOCKED and not completes:
+            if node.value != UNLOCKED and loc[-1] != "header":
                 why = f"{node.value} and {value}; it moved while it was locked, or the hosts differ"
                 raise RigError("two hosts need different values here", f"{path}: {dotted(own)}", why)
             fresh[own] = value

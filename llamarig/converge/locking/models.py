@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from llamarig.converge.locking.document import dotted
+from llamarig.converge.locking.document import Value, dotted
 from llamarig.converge.locking.files import UNLOCKED, Finder
 from llamarig.converge.locking.result import HostWork, Locked, digest, digest_of
 from llamarig.gguf import Header, dump_sidecar, merge, read_header
@@ -36,33 +36,39 @@ class ModelLocker:
             place = (*loc, "projector")
             self._header(work, place, [(place, model.projector)])
 
-    def _file(self, work: HostWork, loc: Loc, file: ModelFile) -> str:
-        """Fill in a file's open values; its sha256."""
+    def _file(self, work: HostWork, file: ModelFile) -> dict[str, Value]:
+        """A file's open values."""
         open_ = [key for key in LOCKABLE if getattr(file, key) == UNLOCKED]
-        if not open_:
-            return file.sha256
-        found = self.finder.find(file, work.host)
-        for key in open_:
-            work.values[*loc, key] = getattr(found, key)
-        return found.sha256
+        found = self.finder.find(file, work.host) if open_ else None
+        return {key: getattr(found, key) for key in open_}
 
     def _header(self, work: HostWork, loc: Loc, parts: list[tuple[Loc, ModelFile]]) -> None:
-        """Look up the parts of one model, and store its sidecar when the project does not have it yet."""
-        sha256, *_ = [self._file(work, place, part) for place, part in parts]
+        """Look up the parts of one model, and store its sidecar when the project does not have it yet.
+
+        What turns out to be no model is not pinned: its values are noted last.
+        """
+        values = {(*place, key): value for place, part in parts for key, value in self._file(work, part).items()}
         first = parts[0][1]
+        sha256 = str(values.get((*loc, "sha256"), first.sha256))
         pinned = first.header if isinstance(first, Model) else None
         path = self.root / "headers" / f"{sha256}.json"
-        if pinned == "none" or (path.is_file() and pinned in (None, digest(path))):
-            return
+        if pinned != "none" and not (path.is_file() and pinned in (None, digest(path))):
+            text = self._sidecar(work, loc, parts, sha256)
+            if text is not None and pinned is not None:
+                values[*loc, "header"] = digest_of(text)
+        work.values |= values
+
+    def _sidecar(self, work: HostWork, loc: Loc, parts: list[tuple[Loc, ModelFile]], sha256: str) -> bytes | None:
+        """The text of a model's sidecar, which is noted as a new file; None where its header cannot be had."""
+        path = self.root / "headers" / f"{sha256}.json"
         if path not in self.result.new_files:
             headers = [header for _, part in parts if (header := self._read(part, work.host)) is not None]
             if len(headers) != len(parts):
                 work.notes.append(f"{dotted(loc)}: its header cannot be read from here; plans will say header-unknown")
-                return
+                return None
             whole = headers[0] if len(headers) == 1 else merge(headers, dotted(loc))
             self.result.new_files[path] = dump_sidecar(whole, sha256).encode()
-        if pinned is not None:
-            work.values[*loc, "header"] = digest_of(self.result.new_files[path])
+        return self.result.new_files[path]
 
     def _read(self, part: ModelFile, host: str) -> Header | None:
         content = self.finder.find(part, host)

@@ -15,7 +15,6 @@ from llamarig.catalog.upstream import upstream
 from llamarig.converge.store.download import shown
 from llamarig.errors import ExitCode, RigError
 
-FULL = 40
 _SECONDS = 900
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HARDENING = (
@@ -86,7 +85,7 @@ class Pulls:
 
     def patch(self, number: int, head: str) -> Pull:
         """The change of a pull request at ``head`` (9 to 40 digits), which must lie on the pull request's branch."""
-        with _repository(self.url, "blob:none") as repository:
+        with _repository(self.url) as repository:
             _git("fetch", "--quiet", "--no-tags", "origin", f"+{self._ref(number)}:refs/pull", "+HEAD:refs/default",
                  cwd=repository)  # fmt: skip
             full = self._resolve(number, head, repository)
@@ -113,22 +112,9 @@ class Pulls:
             ) from error
         return full
 
-    def full_commit(self, url: str, short: str) -> str:
-        """All 40 digits of a shortened commit on the default branch of ``url``."""
-        with _repository(url, "tree:0") as repository:
-            _git("fetch", "--quiet", "--no-tags", "origin", "+HEAD:refs/default", cwd=repository)
-            try:
-                return _git("rev-parse", "--verify", "--quiet", f"{short}^{{commit}}", cwd=repository).decode().strip()
-            except RigError as error:
-                raise RigError(
-                    f"the commit {short} is not on the default branch, or not the only one that begins so",
-                    shown(url),
-                    fix="write all 40 digits in engine.commit",
-                ) from error
-
 
 @contextmanager
-def _repository(url: str, leave_out: str) -> Iterator[Path]:
+def _repository(url: str) -> Iterator[Path]:
     """An empty bare repository whose ``origin`` is ``url``, gone afterwards.
 
     What the filter leaves out of a fetch comes when it is needed; a server that knows no filters sends everything.
@@ -136,7 +122,7 @@ def _repository(url: str, leave_out: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="llamarig-git-") as folder:
         path = Path(folder)
         _git("init", "--quiet", "--bare", folder)
-        origin = {"url": url, "promisor": "true", "partialclonefilter": leave_out}
+        origin = {"url": url, "promisor": "true", "partialclonefilter": "blob:none"}
         for key, value in origin.items():
             _git("config", f"remote.origin.{key}", value, cwd=path)
         yield path

@@ -18,7 +18,7 @@ Arguments = ParamSpec("Arguments")
 
 @dataclass(frozen=True)
 class Change:
-    """One value that gets known, or known in full."""
+    """One value that gets known."""
 
     path: Path
     line: int
