@@ -82,7 +82,7 @@ def _rotated(shape: Shape, settings: Settings) -> bool:
 def compute_bytes(shape: Shape, settings: Settings, window: Window) -> int:
     """Bytes of the compute buffer on the card, or of the only one on the CPU backend.
 
-    mask + inputs + max(feed-forward, stage + attention), or the logits where they are more. The
+    mask + inputs + max(feed-forward, stage + attention, recurrent layer), or the logits where they are more. The
     CPU's kernels stage nothing, and its buffer also holds the two hidden rows that a card leaves to the host.
     """
     layers = shape.trunk
@@ -96,7 +96,7 @@ def compute_bytes(shape: Shape, settings: Settings, window: Window) -> int:
     if not settings.flash_attention:
         attention += _scores_bytes(shape, window)
     hidden = 2 * window.ubatch * shape.embedding * F32_BYTES
-    peak = max(feed_forward_bytes(shape, layers, window), stage + attention, _state_bytes(shape, window, settings))
+    peak = max(feed_forward_bytes(shape, layers, window), stage + attention, linear_bytes(shape, settings, window))
     prefill = mask_bytes(shape, settings, window) + input_bytes(shape, window) + peak
     return extra + max(prefill, hidden + logit_bytes(shape, settings))
 
@@ -108,15 +108,20 @@ def _scores_bytes(shape: Shape, window: Window) -> int:
     return heads * window.cells * window.ubatch * F32_BYTES
 
 
-def _state_bytes(shape: Shape, window: Window, settings: Settings) -> int:
-    """A recurrent layer's peak: one layer's states of all slots, its convolution input and three inner rows.
+def linear_bytes(shape: Shape, settings: Settings, window: Window) -> int:
+    """Bytes at the peak of a recurrent layer; 0 when there is none.
 
-    Source: ``build_layer_attn_linear`` in src/models/qwen35.cpp.
+    Per token the convolution's input and output, the layer's stream and its gate, and two hidden rows;
+    per slot the state as it was, as it becomes and each snapshot, and the convolution's state.
+    Source: ``build_layer_attn_linear`` in src/models/qwen35.cpp; it gives the engine's own lines for a tiny model
+    on the CPU backend to 0.1 MiB.
     """
     if not any(layer.recurrent for layer in shape.trunk):
         return 0
-    states = settings.parallel * (shape.state_elements + shape.conv_elements)
-    return states * F32_BYTES + window.ubatch * F32_BYTES * 2 * shape.embedding
+    rows = 2 * (shape.conv_width + shape.inner + shape.embedding)
+    snapshots = settings.snapshots if shape.architecture in families.ROLLBACK else 0
+    states = (2 + snapshots) * shape.state_elements + shape.conv_elements
+    return F32_BYTES * (window.ubatch * rows + settings.parallel * states)
 
 
 def host_compute_bytes(shape: Shape, settings: Settings, window: Window) -> int:

@@ -19,11 +19,10 @@ def draft_compute_bytes(shape: Shape, settings: Settings, window: Window) -> int
     if not settings.mtp or not shape.mtp_layers:
         return 0
     layers = shape.mtp_layers
-    cpu = settings.backend == "cpu"
-    stage = 0 if cpu else stage_bytes(layers, settings.draft_k, settings.draft_v, window)
+    on_card = settings.backend == "cuda"
+    stage = stage_bytes(layers, settings.draft_k, settings.draft_v, window) if on_card else 0
     attention = attention_bytes(shape, layers, window, rotated=False)
-    extra = 2 * window.ubatch * shape.embedding * F32_BYTES if cpu else 0
     keys = max(layer.k_width for layer in layers)
     feed_forward = feed_forward_bytes(shape, layers, window) + 4 * keys * window.ubatch * F32_BYTES
     prefill = mask_bytes(shape, settings, window) + input_bytes(shape, window) + stage + attention
-    return extra + max(prefill, feed_forward)
+    return max(prefill, feed_forward)

@@ -38,6 +38,10 @@ class Shape:
     """f32 elements of one slot's convolution state, per recurrent layer (R)."""
     state_elements: int
     """f32 elements of one slot's recurrent state, per recurrent layer (S)."""
+    inner: int
+    """Width of a recurrent layer's own stream."""
+    conv_width: int
+    """Channels of its convolution."""
     window: int
     """Tokens of the sliding window; 0 when nothing slides."""
     trained_context: int
@@ -73,7 +77,7 @@ def read_shape(header: Header) -> Shape:
         raise RigError(what=f"the header claims {count} layers, not 1 to {MAX_LAYERS}")
     embedding = header.integer(".embedding_length")
     layers = _layers(header, arch, count, embedding)
-    conv, state = _state_sizes(header, embedding)
+    conv, state, inner, width = _state_sizes(header, embedding)
     return Shape(
         architecture=arch,
         layers=layers,
@@ -81,6 +85,8 @@ def read_shape(header: Header) -> Shape:
         vocabulary=header.vocabulary,
         conv_elements=conv,
         state_elements=state,
+        inner=inner,
+        conv_width=width,
         window=_window(header, arch),
         trained_context=header.integer(".context_length", 0),
         head=_head_width(header, embedding, ".attention.key_length"),
@@ -172,15 +178,19 @@ def _suffixes(header: Header, arch: str) -> set[str]:
     return {key.removeprefix(arch) for key in header.metadata}
 
 
-def _state_sizes(header: Header, embedding: int) -> tuple[int, int]:
-    """(R, S) in f32 elements; source: ``n_embd_r`` and ``n_embd_s`` in src/llama-hparams.cpp."""
+def _state_sizes(header: Header, embedding: int) -> tuple[int, int, int, int]:
+    """R and S in f32 elements, inner width and convolution channels.
+
+    Source: ``n_embd_r`` and ``n_embd_s`` in src/llama-hparams.cpp.
+    """
     short = header.integer(".shortconv.l_cache", 0)
     if short:
-        return embedding * (short - 1), 0
+        return embedding * (short - 1), 0, embedding, 3 * embedding
     inner = header.integer(".ssm.inner_size", 0)
     if not inner:
-        return 0, 0
+        return 0, 0, 0, 0
     kernel = header.integer(".ssm.conv_kernel", 0)
     state = header.integer(".ssm.state_size", 0)
     groups = header.integer(".ssm.group_count", 0)
-    return max(kernel - 1, 0) * (inner + 2 * groups * state), state * inner
+    width = inner + 2 * groups * state
+    return max(kernel - 1, 0) * width, state * inner, inner, width
