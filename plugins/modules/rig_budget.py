@@ -20,7 +20,6 @@ options:
   models: {description: The wanted models., type: list, elements: dict, default: []}
   releases: {description: Directory of the releases., type: path, default: /opt/llamarig/releases}
   build_root: {description: Where sources are unpacked and built., type: path, default: /var/lib/llamarig/build}
-  incoming: {description: Where models arrive., type: path, default: /var/lib/llamarig/models/incoming}
   build_mib: {description: Space that source and build take, in MiB., type: int, default: 1024}
   release_mib: {description: Space that a release takes, in MiB., type: int, default: 128}
   reserve_mib: {description: Space that must stay free on each file system, in MiB., type: int, default: 256}
@@ -56,9 +55,11 @@ def needs(params: dict[str, Any]) -> list[tuple[Path, int, str]]:
         found.append((Path(params["build_root"]), params["build_mib"] * MIB, "source and build"))
         found.append((Path(params["releases"]), params["release_mib"] * MIB, f"release {release['id']}"))
     for model in params["models"]:
-        missing = _missing(model, Path(params["incoming"]))
+        # Beside the files by content, as the role models has it: on the file system of the models.
+        incoming = Path(model["path"]).parent.parent / "incoming"
+        missing = _missing(model, incoming)
         if missing:
-            found.append((Path(params["incoming"]), missing, f"model {Path(model['links'][0]).name}"))
+            found.append((incoming, missing, f"model {Path(model['links'][0]).name}"))
     return found
 
 
@@ -125,7 +126,6 @@ def main() -> None:
             "models": {"type": "list", "elements": "dict", "default": []},
             "releases": {"type": "path", "default": "/opt/llamarig/releases"},
             "build_root": {"type": "path", "default": "/var/lib/llamarig/build"},
-            "incoming": {"type": "path", "default": "/var/lib/llamarig/models/incoming"},
             "build_mib": {"type": "int", "default": 1024},
             "release_mib": {"type": "int", "default": 128},
             "reserve_mib": {"type": "int", "default": 256},

@@ -19,7 +19,6 @@ def _params(tmp_path: Path, size: int = 100 * MIB) -> dict[str, Any]:
         ],
         "releases": str(tmp_path / "releases"),
         "build_root": str(tmp_path / "build"),
-        "incoming": str(tmp_path / "models/incoming"),
         "build_mib": 1000,
         "release_mib": 100,
     }
