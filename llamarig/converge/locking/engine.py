@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from llamarig.converge.locking.document import dotted
 from llamarig.converge.locking.files import UNLOCKED, Finder
 from llamarig.converge.locking.patch_text import read_patch
 from llamarig.converge.locking.pulls import Pull, Pulls
@@ -27,10 +27,11 @@ class EngineLocker:
 
     def lock(self, work: HostWork) -> None:
         """Look up what the host's engine and toolkit leave open."""
-        work.attempt(self._source, work)
+        work.attempt(("engine", "source"), partial(self._source, work))
         for at, patch in enumerate(work.spec.engine.patches):
-            work.attempt(self._patch, work, ("engine", "patches", at), patch)
-        work.attempt(self._toolkit, work)
+            loc = ("engine", "patches", at)
+            work.attempt(loc, partial(self._patch, work, loc, patch))
+        work.attempt(("cuda", "sha256"), partial(self._toolkit, work))
 
     def _source(self, work: HostWork) -> None:
         source = work.spec.engine.source
@@ -48,9 +49,8 @@ class EngineLocker:
         if cuda.location is None:
             raise RigError(
                 "the toolkit's hash cannot be looked up without its address",
-                f"{work.path}: cuda.sha256",
-                f"source {cuda.source}, version {cuda.version}",
-                "give the file's URL or path as cuda.location",
+                why=f"source {cuda.source}, version {cuda.version}",
+                fix="give the file's URL or path as cuda.location",
             )
         work.values["cuda", "sha256"] = self.finder.archive_sha256(cuda.location)
 
@@ -82,9 +82,8 @@ class EngineLocker:
         if patch.sha256 not in (UNLOCKED, found):
             raise RigError(
                 f"the patch of pull request {number} is not the one that the spec pins",
-                f"{work.path}: {dotted(loc)}",
-                f"sha256 {found}, pinned {patch.sha256}",
-                "review it, and write `sha256: unlocked` to take it",
+                why=f"sha256 {found}, pinned {patch.sha256}",
+                fix="review it, and write `sha256: unlocked` to take it",
             )
         _review(work, patch, pull.patch, f"pull request {number} at {pull.head[:12]}")
         self.result.new_files[self._place(number, head)] = pull.patch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from llamarig.converge.locking.document import Value, dotted, locate, node_at, replaced
@@ -29,7 +30,7 @@ def lock_hosts(root: Path, hosts: list[LoadedHost], finder: Finder, pulls: Pulls
         result.hosts.append(work)
         models.lock(work)
         engines.lock(work)
-        work.attempt(_enter, work, root, result)
+        work.attempt((), partial(_enter, work, root, result))
     return result
 
 
@@ -46,7 +47,7 @@ def _enter(work: HostWork, root: Path, result: Locked) -> None:
                 continue
             if node.value != UNLOCKED and loc[-1] != "header":
                 why = f"{node.value} and {value}; it moved while it was locked, or the hosts differ"
-                raise RigError("two hosts need different values here", f"{path}: {dotted(own)}", why)
+                raise RigError("two hosts need different values here", dotted(own), why)
             fresh[own] = value
             work.changes.append(Change(path, node.start_mark.line + 1, dotted(own), node.value, value))
         result.files[path] = (before, replaced(now, path, fresh) if fresh else now)
@@ -63,7 +64,7 @@ def _by_file(work: HostWork, root: Path) -> dict[Path, list[tuple[Loc, Loc, Valu
                 found.setdefault(path, []).append((loc, prefix + loc, value))
                 break
         else:
-            raise RigError("no file says where this value stands", f"{work.path}: {dotted(loc)}")
+            raise RigError("no file says where this value stands", dotted(loc))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from llamarig.converge.locking.document import Value, dotted
@@ -26,7 +27,8 @@ class ModelLocker:
     def lock(self, work: HostWork) -> None:
         """Look up what the host's models leave open."""
         for name, model in work.spec.models.items():
-            work.attempt(self._model, work, ("models", name), model)
+            loc = ("models", name)
+            work.attempt(loc, partial(self._model, work, loc, model))
 
     def _model(self, work: HostWork, loc: Loc, model: Model) -> None:
         parts: list[tuple[Loc, ModelFile]] = [(loc, model)]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ParamSpec
 
-from llamarig.converge.locking.document import Value, unified, write_atomically
+from llamarig.converge.locking.document import Value, dotted, unified, write_atomically
 from llamarig.errors import RigError
 from llamarig.spec.host import HostSpec
 from llamarig.spec.tree import Loc
-
-Arguments = ParamSpec("Arguments")
 
 
 @dataclass(frozen=True)
@@ -44,14 +41,13 @@ class HostWork:
     """What moved upstream, what a patch changes."""
     problems: list[RigError] = field(default_factory=list)
 
-    def attempt(
-        self, work: Callable[Arguments, None], /, *arguments: Arguments.args, **named: Arguments.kwargs
-    ) -> None:
-        """Do one piece of work; its problem does not keep the others from being done."""
+    def attempt(self, loc: Loc, work: Callable[[], None]) -> None:
+        """Do one piece of work; its problem names ``loc`` and does not keep the others from being done."""
         try:
-            work(*arguments, **named)
+            work()
         except RigError as error:
-            self.problems.append(error)
+            place = f"{self.path}: {dotted(loc)}" if loc else str(self.path)
+            self.problems.append(replace(error, where=f"{place}: {error.where}" if error.where else place))
 
 
 @dataclass

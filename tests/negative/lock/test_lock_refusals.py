@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,9 @@ def test_an_unreachable_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_offline_asks_nobody(hub: FakeHub, tmp_path: Path) -> None:
     write_project(tmp_path, spec(HUB))
-    assert "needs the network" in only(lock_project(tmp_path, offline=True)).what
+    problem = only(lock_project(tmp_path, offline=True))
+    assert "needs the network" in problem.what
+    assert problem.where.endswith("inventory/box.yml: models.smol")
 
 
 def test_an_index_that_promises_another_content(index: FakeIndex, tmp_path: Path) -> None:
@@ -202,6 +205,6 @@ def test_hosts_that_disagree_about_a_shared_value(hub: FakeHub, tmp_path: Path) 
     for revision in ("a" * 40, "b" * 40):
         work = HostWork("box", path, loaded.spec, {("models", "smol", "revision"): revision})
         result.hosts.append(work)
-        work.attempt(locking._enter, work, tmp_path, result)
+        work.attempt((), partial(locking._enter, work, tmp_path, result))
     (problem,) = result.problems
     assert "different values" in problem.what
