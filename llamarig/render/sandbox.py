@@ -133,12 +133,28 @@ def _network(needs: Needs) -> list[Directive]:
     if needs.loopback:
         return [*directives, ("IPAddressDeny", "any"), ("IPAddressAllow", "localhost")]
     if needs.allow:
-        return [*directives, ("IPAddressDeny", "any"), ("IPAddressAllow", f"localhost {_networks(needs.allow)}")]
+        admitted = f"localhost {_own(needs.address)}{_networks(needs.allow)}"
+        return [*directives, ("IPAddressDeny", "any"), ("IPAddressAllow", admitted)]
     return directives
+
+
+def _own(address: str) -> str:
+    """The server's own address: the start probe comes from it, whatever networks may connect."""
+    try:
+        return "" if ip_address(address).is_unspecified else f"{address} "
+    except ValueError:
+        return ""
 
 
 def _home(needs: Needs) -> list[Directive]:
     home, temporary = _below(needs.models_dir, _HOMES), _below(needs.models_dir, _TEMPORARY)
+    if home and needs.gpu and not (needs.socket or needs.loopback or needs.allow):
+        # It would be the one kind of unit above the exposure that every unit has to stay below.
+        raise RigError(
+            what=f"a service on {needs.address} is open to any network while models-dir is below {needs.models_dir}",
+            why="home directories cannot be hidden from it completely then, which is too much for an open server",
+            fix="name the networks that may connect in listen.allow, or choose a models-dir such as /srv/models",
+        )
     shown = [("BindReadOnlyPaths", _bound(needs.models_dir))] if home or temporary else []
     return [("ProtectHome", "tmpfs" if home else "yes"), *shown]
 

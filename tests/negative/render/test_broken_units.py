@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,21 @@ def test_a_network_that_is_none_is_refused() -> None:
 def test_a_models_directory_that_cannot_be_mounted_is_refused() -> None:
     with pytest.raises(RigError, match="cannot be shown"):
         sandbox(Needs(gpu=False, address="127.0.0.1", port=1, models_dir="/home/me/a:b"))
+
+
+@pytest.mark.parametrize("place", ["/home/me", "/root", "/run/user/1000"])
+def test_an_open_gpu_server_reads_nothing_below_home(place: str) -> None:
+    open_server = Needs(gpu=True, address="0.0.0.0", port=1, models_dir=place)
+    with pytest.raises(RigError, match="open to any network") as caught:
+        sandbox(open_server)
+    assert "listen.allow" in caught.value.fix
+    for fine in (
+        replace(open_server, address="127.0.0.1"),
+        replace(open_server, allow=("10.0.0.0/8",)),
+        replace(open_server, models_dir="/srv/models"),
+        replace(open_server, gpu=False),
+    ):
+        assert sandbox(fine)
 
 
 def test_a_missing_chat_template_is_named(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_each_input_changes_the_id() -> None:
         (("engine.build.job-mib", 900),),
         (("driver.version", "610.99.01"),),
         (("memory.total-mib", 1000),),
-        (("models-dir", "/srv/models"),),
+        (("models-dir", "/mnt/models"),),
     ],
 )
 def test_what_is_no_input_leaves_the_id_alone(changes: tuple[tuple[str, Any], ...]) -> None:

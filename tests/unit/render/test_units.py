@@ -109,6 +109,12 @@ def test_networks_are_admitted_as_given_beside_the_host() -> None:
     assert values(text, "IPAddressAllow") == ["localhost 192.168.10.0/24 fd00:10::/64"]
 
 
+def test_the_start_probe_reaches_a_server_on_an_address_outside_the_networks() -> None:
+    listen = {"address": "192.168.10.2", "port": 1, "plaintext": "accepted", "allow": ["10.8.0.0/16"]}
+    text = unit("twin/chat", ("services.chat.listen", listen))
+    assert values(text, "IPAddressAllow") == ["localhost 192.168.10.2 10.8.0.0/16"]
+
+
 def test_without_networks_any_may_connect() -> None:
     assert values(unit("twin/wide"), "IPAddressDeny") == []
 

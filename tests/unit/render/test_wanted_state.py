@@ -61,7 +61,7 @@ def test_directories_come_parents_first_and_keys_are_roots_alone() -> None:
     modes = {path: (mode, owner) for path, mode, owner, _ in directories}
     assert modes["/etc/llamarig/keys"] == ("0700", "root")
     assert modes["/var/lib/llamarig/build"] == ("0750", "llamarig-build")
-    assert modes["/home/models/qwen"] == ("0755", "root")
+    assert modes["/srv/models/qwen"] == ("0755", "root")
 
 
 def test_models_lie_by_content_under_the_names_that_services_use() -> None:
@@ -76,7 +76,7 @@ def test_unlocked_files_are_told_apart() -> None:
     model, projector = wanted(spec_of("twin")).models
     assert model.path != projector.path
     assert (model.sha256, model.size) == ("unlocked", 0)
-    assert projector.links == ("/home/models/qwen/mmproj-F16.gguf",)
+    assert projector.links == ("/srv/models/qwen/mmproj-F16.gguf",)
 
 
 def test_one_content_under_two_names_is_one_file() -> None:
