@@ -42,4 +42,4 @@ def broken(view: View) -> Iterator[Broken]:
                 yield each
 
 
-__all__ = ["RULES", "Broken", "View", "broken"]
+__all__ = ["RULES", "Broken", "Rule", "View", "broken"]
