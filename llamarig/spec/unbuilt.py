@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from llamarig.errors import RigError
 from llamarig.spec.host import HostSpec
-from llamarig.spec.tree import Loc
+from llamarig.spec.tree import Loc, dotted
 from llamarig.spec.unlocked import unlocked_places
 
 
@@ -40,7 +40,7 @@ def refused_by_apply(spec: HostSpec) -> list[RigError]:
     """Everything in a valid spec that apply cannot do: features to come, and what is not pinned yet."""
     errors = [error for _, error in planned_only(spec)]
     for loc in unlocked_places(spec):
-        place = ".".join(map(str, loc))
+        place = dotted(loc)
         errors.append(
             RigError(
                 what=f"`{place}` is still `unlocked`",

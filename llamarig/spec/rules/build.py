@@ -67,7 +67,12 @@ def architectures(view: View) -> Iterator[Broken]:
     at: Loc = ("engine", "architectures")
     if engine.backend == "cpu":
         if engine.architectures:
-            yield Broken(at, "the cpu backend has no CUDA architectures", "remove `architectures`, or `backend: cuda`")
+            yield Broken(
+                at,
+                "the cpu backend has no CUDA architectures",
+                "remove `architectures`, or set `backend: cuda`",
+                rests_on=(("engine", "backend"),),
+            )
         return
     built = {each.removesuffix("-real").removesuffix("-virtual"): each for each in engine.architectures}
     real = {name for name, each in built.items() if not each.endswith("-virtual")}
