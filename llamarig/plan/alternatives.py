@@ -6,10 +6,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from llamarig.plan.types import Plan
+from llamarig.spec.base import SpecModel
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Service
 
+Change = dict[str, Any]
 Replan = Callable[[HostSpec], Plan]
+Fits = Callable[[Change], bool]
+Kind = Callable[[Service, Fits], Iterator[tuple[Change, str]]]
+"""Changes of one kind with their harm, the least harmful first."""
 
 _UBATCHES = (512, 256, 128, 64)
 _KV_TYPES = ("q8_0", "q4_0")
@@ -24,44 +29,48 @@ def alternatives(spec: HostSpec, plan: Plan, replan: Replan) -> Iterator[dict[st
     """
     before = {device.gpu: device.used_mib for device in plan.devices}
     for name, service in spec.services.items():
+
+        def planned(change: Change, name: str = name) -> Plan:
+            return replan(_changed(spec, name, change))
+
+        def fits(change: Change, planned: Callable[[Change], Plan] = planned) -> bool:
+            return planned(change).fits
+
         for kind in _KINDS:
-            for change, harm in kind(service):
-                changed = _changed(spec, name, change)
-                planned = replan(changed)
-                if planned.fits:
-                    yield _entry(name, change, harm, before, planned)
-                    break
+            found = next(((change, harm) for change, harm in kind(service, fits) if fits(change)), None)
+            if found is not None:
+                change, harm = found
+                shown = {"service": name, "change": _shown(service, change), "harm": harm}
+                yield shown | _sizes(before, planned(change))
 
 
-def _entry(name: str, change: dict[str, Any], harm: str, before: dict[str, float], planned: Plan) -> dict[str, Any]:
+def _sizes(before: dict[str, float], planned: Plan) -> dict[str, Any]:
     saved = {device.gpu: round(before[device.gpu] - device.used_mib, 2) for device in planned.devices}
     return {
-        "service": name,
-        "change": _shown(change),
-        "harm": harm,
         "saves-mib": {gpu: mib for gpu, mib in saved.items() if mib},
         "free-mib": {device.gpu: round(device.free_mib, 2) for device in planned.devices if device.services},
     }
 
 
-def _shown(change: dict[str, Any]) -> dict[str, Any]:
-    """The change in the spec's own keys."""
-    shown: dict[str, Any] = {}
+def _shown(service: Service, change: Change) -> Change:
+    """What changes, in the spec's own keys."""
+    shown: Change = {}
     for key, value in change.items():
-        plain = value.model_dump(by_alias=True, exclude_unset=False) if hasattr(value, "model_dump") else value
-        shown[key.replace("_", "-")] = plain
+        if isinstance(value, SpecModel):
+            old = getattr(service, key).model_dump(by_alias=True)
+            new = value.model_dump(by_alias=True)
+            shown[key.replace("_", "-")] = {name: item for name, item in new.items() if item != old[name]}
+        else:
+            shown[key.replace("_", "-")] = value
     return shown
 
 
-def _changed(spec: HostSpec, name: str, change: dict[str, Any]) -> HostSpec:
+def _changed(spec: HostSpec, name: str, change: Change) -> HostSpec:
     service = spec.services[name].model_copy(update=change)
     return spec.model_copy(update={"services": spec.services | {name: service}})
 
 
-Kind = Callable[[Service], Iterator[tuple[dict[str, Any], str]]]
-
-
-def _draft_cache(service: Service) -> Iterator[tuple[dict[str, Any], str]]:
+def _draft_cache(service: Service, _fits: Fits) -> Iterator[tuple[Change, str]]:
     speculation = service.speculation
     if speculation is not None and speculation.kv_cache != "f16":
         yield (
@@ -70,18 +79,18 @@ def _draft_cache(service: Service) -> Iterator[tuple[dict[str, Any], str]]:
         )
 
 
-def _ubatch(service: Service) -> Iterator[tuple[dict[str, Any], str]]:
+def _ubatch(service: Service, _fits: Fits) -> Iterator[tuple[Change, str]]:
     for ubatch in _UBATCHES:
         if ubatch < service.ubatch:
             yield {"ubatch": ubatch}, "prompts are read more slowly"
 
 
-def _slots(service: Service) -> Iterator[tuple[dict[str, Any], str]]:
+def _slots(service: Service, _fits: Fits) -> Iterator[tuple[Change, str]]:
     for slots in range(service.parallel - 1, 0, -1):
         yield {"parallel": slots}, "fewer requests at once"
 
 
-def _n_max(service: Service) -> Iterator[tuple[dict[str, Any], str]]:
+def _n_max(service: Service, _fits: Fits) -> Iterator[tuple[Change, str]]:
     speculation = service.speculation
     if speculation is None:
         return
@@ -90,20 +99,23 @@ def _n_max(service: Service) -> Iterator[tuple[dict[str, Any], str]]:
     yield {"speculation": None}, "no speculation, slower answers"
 
 
-def _kv_type(service: Service) -> Iterator[tuple[dict[str, Any], str]]:
+def _context(service: Service, fits: Fits) -> Iterator[tuple[Change, str]]:
+    """The longest window that fits, found by halving the interval."""
+    low, high = 0, service.context // _STEP
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits({"context": middle * _STEP}) else (low, middle)
+    if low:
+        yield {"context": low * _STEP}, "a shorter window"
+
+
+def _kv_type(service: Service, _fits: Fits) -> Iterator[tuple[Change, str]]:
     if service.flash_attention == "off":
         return
     for kind in _KV_TYPES:
         if kind not in (service.kv_cache.k, service.kv_cache.v):
             cache = service.kv_cache.model_copy(update={"k": kind, "v": kind})
             yield {"kv_cache": cache}, "answers lose some precision over long contexts"
-
-
-def _context(service: Service) -> Iterator[tuple[dict[str, Any], str]]:
-    context = service.context // 2
-    while context >= _STEP:
-        yield {"context": context // _STEP * _STEP}, "a shorter window"
-        context //= 2
 
 
 _KINDS: tuple[Kind, ...] = (_draft_cache, _ubatch, _slots, _n_max, _context, _kv_type)

@@ -48,17 +48,15 @@ def dominating(components: Mapping[str, float]) -> str:
     return ", ".join(f"{term} {mib:,.0f}" for term, mib in biggest)
 
 
-def fit_findings(
-    spec: HostSpec, devices: tuple[DevicePlan, ...], ram: RamPlan, loads: Mapping[str, Load]
-) -> Iterator[Finding]:
+def fit_findings(spec: HostSpec, devices: tuple[DevicePlan, ...], ram: RamPlan) -> Iterator[Finding]:
     """Errors where something does not fit, warnings where it barely does."""
     for device in devices:
         if device.services:
-            yield from _device(spec, device, loads)
+            yield from _device(spec, device)
     yield from _ram(spec, ram)
 
 
-def _device(spec: HostSpec, device: DevicePlan, loads: Mapping[str, Load]) -> Iterator[Finding]:
+def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
     if not device.total_mib:
         yield Finding(
             "gpu-unknown",
@@ -92,7 +90,9 @@ def _device(spec: HostSpec, device: DevicePlan, loads: Mapping[str, Load]) -> It
             "memory grows while requests are served; watch the card, or take one of the plan's alternatives",
             device.gpu,
         )
-    growing = [name for name in device.services if spec.services[name].speculation and loads[name].estimate]
+    growing = [
+        name for name, terms in device.services.items() if spec.services[name].speculation and "compute" in terms
+    ]
     if growing:
         yield _grows(device, growing)
 

@@ -28,7 +28,7 @@ def plan_host(
     loads = {name: load_of(spec, name, headers) for name in spec.services}
     devices = device_plans(spec, loads, learned)
     ram = ram_plan(spec, loads)
-    findings = [*_findings(spec, loads, learned), *fit_findings(spec, devices, ram, loads)]
+    findings = [*_findings(spec, loads, learned), *fit_findings(spec, devices, ram)]
     fits = not any(finding.severity == "error" for finding in findings)
     plan = Plan(
         host=spec.host,

@@ -1,0 +1,122 @@
+"""``llamarig plan`` and ``llamarig model`` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llamarig.gguf import read_header, write_sidecar
+from tests.support.tiny_models import write_llama, write_qwen35
+
+ROOT = Path(__file__).resolve().parents[3]
+SPEC = """\
+schema-version: 1
+host: {host}
+os: {{distribution: debian, release: "13"}}
+memory: {{total-mib: {ram}}}
+engine:
+  commit: 4df29be4f
+  build-number: 10454
+  source: {{sdist: llama_cpp_python==0.3.35, sha256: unlocked}}
+  backend: cpu
+models:
+  tiny: {{controller-path: tiny.gguf, sha256: unlocked, size: unlocked}}
+services:
+  chat: {{model: tiny, context: 4096, listen: {{port: 8080}}, speculation: {{type: draft-mtp}}}}
+"""
+
+
+def rig(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), XDG_CACHE_HOME=str(project / "cache"), COLUMNS="200")
+    return subprocess.run(
+        [sys.executable, "-m", "llamarig.cli.main", "-C", str(project), *words],
+        capture_output=True, text=True, env=environment, cwd=project, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("project")
+    (root / "inventory").mkdir()
+    (root / "inventory" / "box.yml").write_text(SPEC.format(host="box", ram=16_000))
+    (root / "inventory" / "small.yml").write_text(SPEC.format(host="small", ram=2100))
+    write_qwen35(root / "tiny.gguf")
+    write_llama(root / "llama.gguf")
+    return root
+
+
+def test_a_plan_for_people(project: Path) -> None:
+    done = rig(project, "plan", "box", "--argv")
+    assert done.returncode == 0, done.stderr
+    for word in ("box fits", "recurrent-state", "draft-kv-cache", "--spec-type draft-mtp"):
+        assert word in done.stdout
+
+
+def test_a_plan_for_programs_and_its_exit_status(project: Path) -> None:
+    fits, refused = rig(project, "plan", "box", "--json"), rig(project, "plan", "small", "--json")
+    assert (fits.returncode, refused.returncode) == (0, 1)
+    assert json.loads(fits.stdout)["fits"] is True
+    data = json.loads(refused.stdout)
+    assert data["fits"] is False
+    assert data["findings"][0]["code"] == "ram-does-not-fit"
+    every = rig(project, "plan", "--all", "--json")
+    assert every.returncode == 1
+    assert {each["host"] for each in json.loads(every.stdout)} == {"box", "small"}
+
+
+def test_memory_of_any_file_without_a_spec(project: Path) -> None:
+    words = ["model", "memory", "tiny.gguf", "--context", "8192", "--backend", "cpu", "--n-max", "3", "--json"]
+    done = rig(project, *words)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert list(data) == ["architecture", "components", "total-mib"]
+    assert data["architecture"] == "qwen35"
+    assert list(data["components"]) == [
+        "weights", "kv-cache", "recurrent-state", "draft-weights", "draft-kv-cache", "compute", "draft-compute",
+        "projector", "process",
+    ]  # fmt: skip
+    assert data["components"]["kv-cache"] == data["components"]["draft-kv-cache"] == 4.0
+    assert data["total-mib"] == pytest.approx(sum(data["components"].values()), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["memory", "llama.gguf", "--context", "4096", "--n-max", "3"], "needs an MTP head"),
+        (["memory", "tiny.gguf", "--context", "4096", "--backend", "rocm"], "--backend is 'rocm'"),
+        (["memory", "tiny.gguf", "--context", "4096", "--cache-k", "q6_K"], "no KV cache type"),
+        (["memory", "tiny.gguf", "--context", "4096", "--engine", "b9000"], "memory model of engine b9000"),
+        (["memory", "none.gguf", "--context", "4096"], "no such file"),
+        (["header", "inventory/box.yml"], "not a GGUF file"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(project: Path, words: list[str], message: str) -> None:
+    done = rig(project, "model", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_header_for_people_and_programs(project: Path) -> None:
+    shown = rig(project, "model", "header", "tiny.gguf", "--tensors")
+    assert shown.returncode == 0
+    assert "qwen35.nextn_predict_layers = 1" in shown.stdout
+    assert "token_embd.weight  F16  320 x 320" in shown.stdout
+    data = json.loads(rig(project, "model", "header", "tiny.gguf", "--json").stdout)
+    assert data["architecture"] == "qwen35"
+    assert data["size"] == (project / "tiny.gguf").stat().st_size
+
+
+def test_a_sidecar_serves_as_well(project: Path) -> None:
+    sidecar = write_sidecar(read_header(project / "tiny.gguf"), "ab" * 32, project / "headers")
+    of_file, of_sidecar = (
+        json.loads(rig(project, "model", "memory", str(path), "--context", "8192", "--json").stdout)
+        for path in ("tiny.gguf", sidecar)
+    )
+    assert of_file == of_sidecar
