@@ -44,6 +44,7 @@ def _print(looked: Looked) -> None:
     from rich.table import Table
 
     from llamarig.cli.context import out
+    from llamarig.cli.looked import print_table
 
     host = escape(looked.host)
     if not looked.actions:
@@ -57,4 +58,4 @@ def _print(looked: Looked) -> None:
     for action in looked.actions:
         subject = f"{action.kind} {action.subject}"
         table.add_row(*(escape(text) for text in (subject, action.expected, action.observed, action.reason)))
-    out().print(table)
+    print_table(table)

@@ -44,6 +44,7 @@ def _print(state: dict[str, Any]) -> None:
     from rich.table import Table
 
     from llamarig.cli.context import out
+    from llamarig.cli.looked import print_table
 
     record, release, drift = state["record"], state["release"], state["drift"]
     applied = (
@@ -58,18 +59,19 @@ def _print(state: dict[str, Any]) -> None:
     if state["lock"]:
         out().print(f"  [yellow]locked by {escape(str(state['lock'].get('who')))}[/]")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("  service", "state", "since", "restarts", "release", "model", "address"):
+    for head in ("  service", "state", "since", "restarts", "model", "address"):
         table.add_column(head, overflow="fold")
     for name, service in state["services"].items():
-        colour = "green" if service["state"] == "active" else "red"
-        shown = service["load"] if service["load"] != "loaded" else f"{service['state']} ({service['sub-state']})"
-        table.add_row(
-            f"  {escape(name)}",
-            f"[{colour}]{escape(shown)}[/]",
-            service["since"] or "-",
-            str(service["restarts"]),
-            escape(service["release"] or "-"),
-            escape(service["model"]),
-            escape(service["address"]),
-        )
-    out().print(table)
+        cells = (service["since"] or "-", str(service["restarts"]), service["model"], service["address"])
+        table.add_row(f"  {escape(name)}", _state(service, release["current"]), *(escape(cell) for cell in cells))
+    print_table(table)
+
+
+def _state(service: dict[str, Any], current: str | None) -> str:
+    """The unit's state in colour, and the release of the process where that is not the current one."""
+    from rich.markup import escape
+
+    shown = service["load"] if service["load"] != "loaded" else f"{service['state']} ({service['sub-state']})"
+    other = f", runs {service['release']}" if service["release"] not in (None, current) else ""
+    colour = "red" if service["state"] != "active" else "yellow" if other else "green"
+    return f"[{colour}]{escape(shown + other)}[/]"

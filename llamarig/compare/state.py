@@ -46,7 +46,7 @@ def _word(value: object) -> str | None:
 
 
 def _lock(lock: Mapping[str, Any]) -> dict[str, str | None] | None:
-    return {key: printable(lock[key]) for key in ("who", "from", "started", "error") if key in lock} if lock else None
+    return {key: printable(lock[key]) for key in ("who", "from", "run", "error") if key in lock} if lock else None
 
 
 def _service(view: View, service: WantedService) -> dict[str, Any]:
