@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from llamarig.errors import RigError
-from llamarig.gguf.tensor_types import BY_NAME
 
 Scalar: TypeAlias = int | float | bool | str
 
@@ -26,8 +24,7 @@ Value: TypeAlias = Scalar | tuple[int | float | bool, ...] | Omitted
 """A key's value: small arrays of numbers are kept, everything big is :class:`Omitted`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """One tensor: its name, storage type, dimensions (fastest first) and place in the data section."""
 
     name: str
@@ -35,17 +32,8 @@ class Tensor:
     dims: tuple[int, ...]
     offset: int
     """Bytes from the start of the data section (of its own shard)."""
-
-    @property
-    def elements(self) -> int:
-        """Number of elements."""
-        return prod(self.dims)
-
-    @property
-    def size(self) -> int:
-        """Bytes of the tensor's data, without padding."""
-        kind = BY_NAME[self.type]
-        return prod(self.dims) // kind.block * kind.size
+    size: int
+    """Bytes of the tensor's data, without padding."""
 
 
 @dataclass(frozen=True)

@@ -230,7 +230,7 @@ class _Reader:
                 raise self._error(f"{what} is too big to be true: {dims}")
         if dims[0] % kind.block:
             raise self._error(f"{what} has rows of {dims[0]} elements, and {kind.name} stores blocks of {kind.block}")
-        return Tensor(name, kind.name, dims, offset)
+        return Tensor(name, kind.name, dims, offset, elements // kind.block * kind.size)
 
     def _data_size(self, infos: tuple[Tensor, ...], alignment: int) -> int:
         """Tensors lie one after another in the order of the header; the engine refuses anything else."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
-from llamarig.gguf.header import Header, Tensor
+from llamarig.gguf.header import Header
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Shape
-from llamarig.memory.split import NOTHING, Split, first_on_device
+from llamarig.memory.split import Split, first_on_device
 
-_BLOCK = re.compile(r"blk\.([0-9]+)\.")
 _INPUTS = ("token_embd", "per_layer_token_embd.", "position_embd.", "token_types.")
 
 
-def _block(tensor: Tensor) -> int | None:
-    match = _BLOCK.match(tensor.name)
-    return int(match[1]) if match else None
+def _block(name: str) -> int | None:
+    """The number in ``blk.7.attn_q.weight``; None for a tensor of no block."""
+    number = name[4:].partition(".")[0] if name.startswith("blk.") else ""
+    return int(number) if number.isdecimal() else None
 
 
 def weight_bytes(header: Header, shape: Shape, settings: Settings) -> tuple[Split, Split]:
@@ -29,17 +27,18 @@ def weight_bytes(header: Header, shape: Shape, settings: Settings) -> tuple[Spli
     output = len(shape.layers)
     first = first_on_device(shape, settings)
     mtp_from = len(shape.trunk)
-    model = draft = NOTHING
+    # Bytes on the card, and on the host.
+    model, draft = [0, 0], [0, 0]
     for tensor in header.tensors:
-        block = _block(tensor)
+        block = _block(tensor.name)
         if block is not None and block >= mtp_from:
             if settings.mtp:
-                draft = draft.plus(tensor.size, on_device=block >= first)
+                draft[block < first] += tensor.size
         elif tensor.name.startswith(_INPUTS):
-            model = model.plus(tensor.size, on_device=False)
+            model[1] += tensor.size
         else:
-            model = model.plus(tensor.size, on_device=(output if block is None else block) >= first)
+            model[(output if block is None else block) < first] += tensor.size
     embedding = header.by_name.get("token_embd.weight")
     if "output.weight" not in header.by_name and embedding is not None and first <= output:
-        model = model.plus(embedding.size, on_device=True)
-    return model, draft
+        model[0] += embedding.size
+    return Split(*model), Split(*draft)
