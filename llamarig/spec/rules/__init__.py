@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from llamarig.spec.rules import (
     build,
     cache,
+    controller,
     driver,
     files,
     locks,
@@ -29,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     *cache.RULES,
     *network.RULES,
     *process.RULES,
+    *controller.RULES,
     *unbuilt.RULES,
     *locks.RULES,
 )
