@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from llamarig.render.quoting import command_line, quote
 from llamarig.render.sandbox import UNPROVEN_ON_GPU
 from llamarig.render.wanted import Wanted
 from tests.golden.cases import HERE, SPECS, wanted_of
-from tests.support.rendering.composed import plan_of, spec_of, with_argv
+from tests.support.rendering.composed import changed, plan_of, spec_of, with_argv
 from tests.support.rendering.kinds import units
 
 KEY = "a-key-of-32-characters-for-tests"
@@ -219,6 +220,25 @@ def test_a_taken_port_is_named_and_tried_again_until_it_is_free(bare: Host, serv
     until(bare, "ActiveState", "active")
 
 
+@pytest.mark.parametrize(("network", "reached"), [("{address}/32", True), ("192.0.2.0/24", False)])
+@pytest.mark.parametrize("listen", ["0.0.0.0", "{address}"])
+def test_only_the_networks_that_may_connect_can(
+    bare: Host, served: Wanted, network: str, listen: str, reached: bool
+) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((bare.address, 1))
+        own = str(probe.getsockname()[0])
+    where = {"address": listen.format(address=bare.address), "port": 8080, "plaintext": "accepted"}
+    spec = changed("demo", ("services.chat.listen", {**where, "allow": [network.format(address=own)]}))
+    install(bare, wanted_state(spec, plan_of(spec), HERE))
+    bare.exec("systemctl start llama-chat")
+    if reached:
+        socket.create_connection((bare.address, 8080), timeout=5).close()
+    else:
+        with pytest.raises(TimeoutError):
+            socket.create_connection((bare.address, 8080), timeout=2)
+
+
 def test_a_server_that_asks_for_no_key_does_not_count_as_started(bare: Host, served: Wanted) -> None:
     open_server = STAND_IN.read_text().replace("not in keys", "is 0")
     bare.write("/opt/llamarig/current/bin/llama-server", open_server.encode(), mode=0o755)
@@ -227,6 +247,21 @@ def test_a_server_that_asks_for_no_key_does_not_count_as_started(bare: Host, ser
         assert "got 200 instead of 401" in journal(bare)
     finally:
         bare.exec("systemctl stop llama-chat")
+        bare.write("/opt/llamarig/current/bin/llama-server", STAND_IN.read_bytes(), mode=0o755)
+
+
+def test_a_server_that_keeps_failing_is_given_up(bare: Host, served: Wanted) -> None:
+    """With the pauses of the unit it takes ten minutes; the drop-in shortens them and nothing else."""
+    drop_in = "/etc/systemd/system/llama-chat.service.d/quick.conf"
+    bare.write(drop_in, b"[Service]\nRestartSec=20ms\nRestartMaxDelaySec=40ms\n")
+    bare.write("/opt/llamarig/current/bin/llama-server", b"#!/bin/sh\nexit 1\n", mode=0o755)
+    try:
+        bare.exec("systemctl daemon-reload; systemctl start llama-chat", check=False)
+        until(bare, "SubState", "failed", 60.0)
+        assert show(bare, "ActiveState", "NRestarts") == ["failed", "10"]
+        assert "Start request repeated too quickly" in journal(bare)
+    finally:
+        bare.exec(f"rm {drop_in}; systemctl daemon-reload")
         bare.write("/opt/llamarig/current/bin/llama-server", STAND_IN.read_bytes(), mode=0o755)
 
 

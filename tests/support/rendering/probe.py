@@ -88,7 +88,8 @@ class _UnixServer(ThreadingHTTPServer):
     address_family = socket.AF_UNIX
 
     def server_bind(self) -> None:
-        self.socket.bind(self.server_address)  # type: ignore[arg-type]  # a path, as AF_UNIX has it
+        path: Any = self.server_address
+        self.socket.bind(path)
         self.server_name, self.server_port = "localhost", 0
 
     def get_request(self) -> tuple[socket.socket, Any]:
@@ -102,7 +103,8 @@ def serving(
 ) -> Iterator[int]:
     """The stand-in on a port of its own (its number is given), or on a unix socket."""
     if unix is not None:
-        server: ThreadingHTTPServer = _UnixServer(str(unix), _handler(behaviour))  # type: ignore[arg-type]  # a path
+        path: Any = str(unix)
+        server: ThreadingHTTPServer = _UnixServer(path, _handler(behaviour))
     else:
         server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(behaviour))
     if certificate is not None:
