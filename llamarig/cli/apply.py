@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llamarig.errors import ExitCode, RigError
+from llamarig.errors import ExitCode
 
 if TYPE_CHECKING:
     from llamarig.converge.apply import HostApply
@@ -70,15 +69,9 @@ def _become_password(private: Path) -> str:
 
 
 def ask_restart(hosts: list[HostApply]) -> None:
-    """Ask before running services are restarted.
+    """Ask before running services are restarted."""
+    from llamarig.cli.ask import ask_or_refuse
 
-    Raises :class:`RigError` when there is nobody to ask, or the answer is no.
-    """
     services = [f"{service} on {host.host}" for host in hosts for service in host.running]
-    if not services:
-        return
-    what = "running services would be restarted: " + ", ".join(services)
-    if not sys.stdin.isatty():
-        raise RigError(what=what, why="there is no terminal to ask on", fix="give --yes, or --check to only look")
-    if not typer.confirm(f"{what}. Go on?", err=True):
-        raise RigError(what="stopped; nothing was touched")
+    if services:
+        ask_or_refuse("running services would be restarted: " + ", ".join(services))

@@ -36,8 +36,8 @@ def say_outcome(hosts: list[HostApply], keys: list[dict[str, str]], *, check: bo
     """Print new keys, errors, and a line for each host."""
     for key in keys:
         out().print(
-            f"[bold yellow]new key[/] for client {escape(key['client'])} of {escape(key['service'])} on {escape(key['host'])}, "
-            "shown once:"
+            f"[bold yellow]new key[/] for client {escape(key['client'])} of {escape(key['service'])} "
+            f"on {escape(key['host'])}, shown once:"
         )
         out().print(escape(key["key"]), soft_wrap=True)
     for host in hosts:
@@ -87,7 +87,9 @@ class Progress:
             self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bars is not None:
             self._bars.stop()
 
@@ -118,7 +120,11 @@ class Progress:
         if host not in self._rows:
             self._rows[host] = self._bars.add_task("", total=None, host=escape(printable(host)), amount="")
         self._bars.update(
-            self._rows[host], description=escape(label), completed=done, total=total or None, amount=amount(done, total, unit)
+            self._rows[host],
+            description=escape(label),
+            completed=done,
+            total=total or None,
+            amount=amount(done, total, unit),
         )
 
     def _quiet(self, host: str, label: str, done: float, total: float, unit: str) -> None:
@@ -131,7 +137,8 @@ class Progress:
 
     def _say(self, host: str, text: str) -> None:
         err().print(
-            f"{time.monotonic() - self._started:7.1f}s {escape(printable(host))}: {escape(printable(text))}", soft_wrap=True
+            f"{time.monotonic() - self._started:7.1f}s {escape(printable(host))}: {escape(printable(text))}",
+            soft_wrap=True,
         )
 
 

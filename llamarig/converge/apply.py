@@ -57,7 +57,9 @@ class HostApply:
         units = {service["name"]: service["unit"] for service in self.variables["llamarig_wanted"]["services"]}
         seen = self.observed.get("units", {})
         return [
-            name for name in self.decision.restarts if seen.get(units[name], {}).get("active") in {"active", "activating"}
+            name
+            for name in self.decision.restarts
+            if seen.get(units[name], {}).get("active") in {"active", "activating"}
         ]
 
     def to_json(self) -> dict[str, Any]:

@@ -6,11 +6,13 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llamarig.converge.private import write_private
 from llamarig.errors import RigError
-from llamarig.spec.host import Connection, HostSpec
+
+if TYPE_CHECKING:
+    from llamarig.spec.host import Connection, HostSpec
 
 _HOST_KEY = re.compile(r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)) ([A-Za-z0-9+/]{40,}={0,3})(?: .*)?$")
 
@@ -73,7 +75,9 @@ def connection_variables(spec: HostSpec, root: Path, private: Path) -> dict[str,
         return {**variables, "ansible_connection": "local"}
     address = connection.address or spec.host
     if address.startswith("-"):
-        raise RigError(what="connection.address begins with a dash", where=spec.host, fix="name the host or its address")
+        raise RigError(
+            what="connection.address begins with a dash", where=spec.host, fix="name the host or its address"
+        )
     variables.update(
         ansible_connection="ssh",
         ansible_host=address,
@@ -105,7 +109,9 @@ def read_password(path: str) -> str:
         raise RigError(what="the become password file cannot be read", where=path, why=str(error)) from error
     if status.st_mode & 0o077 or status.st_uid not in {os.getuid(), 0}:
         raise RigError(
-            what="the become password file is open to others", where=path, fix=f"chown it to yourself, chmod 0600 {path}"
+            what="the become password file is open to others",
+            where=path,
+            fix=f"chown it to yourself, chmod 0600 {path}",
         )
     if not text or not text[0]:
         raise RigError(what="the become password file is empty", where=path)

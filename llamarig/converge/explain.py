@@ -12,19 +12,21 @@ _CAUSES: tuple[tuple[str, str, str], ...] = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key for .* has changed",
         "the host shows another host key than the pinned one",
-        "find out why before anything else: a reinstalled host has a new key, an intercepted connection too. Compare with "
-        "/etc/ssh/ssh_host_ed25519_key.pub on the host's own console, then change connection.host-key (or your known_hosts)",
+        "find out why before anything else: a reinstalled host has a new key, an intercepted connection too. Compare "
+        "with /etc/ssh/ssh_host_ed25519_key.pub on the host's own console, then change connection.host-key (or your "
+        "known_hosts)",
     ),
     (
         r"Host key verification failed|host key is known for",
         "the host's key is not known, and it is never accepted silently",
-        "read /etc/ssh/ssh_host_ed25519_key.pub on the host's own console (or fetch it with `ssh-keyscan -t ed25519 ADDRESS` and compare "
-        "its fingerprint with the console's), and write it as connection.host-key into the spec",
+        "read /etc/ssh/ssh_host_ed25519_key.pub on the host's own console (or fetch it with `ssh-keyscan -t ed25519 "
+        "ADDRESS` and compare its fingerprint with the console's), and write it as connection.host-key into the spec",
     ),
     (
         r"Permission denied \(|Too many authentication failures",
         "the host refused the login",
-        "give connection.user and connection.identity-file of a key in that user's authorized_keys, or load it into your ssh agent",
+        "give connection.user and connection.identity-file of a key in that user's authorized_keys, or load the key "
+        "into your ssh agent",
     ),
     (
         r"Could not resolve hostname|Name or service not known",
@@ -49,6 +51,10 @@ _CAUSES: tuple[tuple[str, str, str], ...] = (
     ),
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_NOISE = re.compile(
+    r"^@+$|^@ .* @$|^Add correct host key in |^Offending .* key in |^\\s+remove with:|^\\s+ssh-keygen -f "
+)
+"""Lines of ssh that are decoration, or advice about a file of ours that is gone by then."""
 _LIMIT = 6000
 
 
@@ -61,10 +67,10 @@ def _words(result: Mapping[str, Any]) -> str:
     """The tool's own words: the message, and its output where the message does not hold it already."""
     said: list[str] = []
     for key in ("msg", "stderr", "module_stderr", "stdout", "module_stdout"):
-        text = printable(str(result.get(key) or ""))
+        text = printable(str(result.get(key) or "")).removeprefix("Task failed: ")
         if text and not any(text in other for other in said):
             said.append(text)
-    return "\n".join(said)
+    return "\n".join(line for line in "\n".join(said).splitlines() if not _NOISE.search(line))
 
 
 def explain(host: str, event: Mapping[str, Any]) -> RigError:
@@ -76,5 +82,9 @@ def explain(host: str, event: Mapping[str, Any]) -> RigError:
             return RigError(what=what, where=host, why=words, fix=fix, code=ExitCode.HOST_FAILED)
     if event.get("status") == "unreachable":
         return RigError(what="the host cannot be reached", where=host, why=words, code=ExitCode.HOST_FAILED)
+    if event.get("action") == "fail":
+        # A play that fails on purpose has said it all: a headline and what is behind it.
+        headline, _, rest = words.partition("\n")
+        return RigError(what=headline, where=host, why=rest.strip(), code=ExitCode.HOST_FAILED)
     task = printable(str(event.get("task", "")))
     return RigError(what=f"failed at: {task}", where=host, why=words, code=ExitCode.HOST_FAILED)

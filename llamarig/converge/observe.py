@@ -34,9 +34,7 @@ def observe_hosts(
         answers: dict[str, Observation] = {}
         for loaded in hosts:
             try:
-                variables[loaded.host] = host_variables(
-                    project_root, loaded, wanted[loaded.host], private, deep=deep
-                )
+                variables[loaded.host] = host_variables(project_root, loaded, wanted[loaded.host], private, deep=deep)
                 variables[loaded.host].pop(_NEEDED)
             except RigError as error:
                 answers[loaded.host] = error
@@ -47,7 +45,7 @@ def observe_hosts(
 
 def observe_variables(variables: HostVariables, private: Path) -> dict[str, Observation]:
     """The same for hosts whose Ansible variables are at hand (``llamarig_probe`` and how to reach them)."""
-    run = run_playbook("observe", variables, private, options=("--forks", str(min(32, len(variables)))))
+    run = run_playbook("observe", variables, private)
     return {host: _answer(run, host) for host in variables}
 
 

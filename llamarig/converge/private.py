@@ -1,4 +1,4 @@
-"""A private directory for one run of Ansible: mode 0700, in memory where there is a place for that, wiped at the end."""
+"""A private directory for one run of Ansible: mode 0700, in memory where possible, wiped at the end."""
 
 from __future__ import annotations
 

@@ -43,7 +43,10 @@ def refusals(loaded: LoadedHost, plan: Plan) -> list[RigError]:
         )
     errors += [
         RigError(
-            what=finding.message, where=f"{loaded.host}: {finding.subject}".rstrip(": "), fix=finding.fix, code=ExitCode.FINDING
+            what=finding.message,
+            where=f"{loaded.host}: {finding.subject}".rstrip(": "),
+            fix=finding.fix,
+            code=ExitCode.FINDING,
         )
         for finding in plan.findings
         if finding.severity == "error"

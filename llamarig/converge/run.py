@@ -24,6 +24,9 @@ from llamarig.paths import data_root
 
 HostVariables = Mapping[str, Mapping[str, Any]]
 
+FORKS = 32
+"""Hosts that are worked on at once, at most."""
+
 _FAILED = {"failed", "unreachable"}
 
 
@@ -93,7 +96,6 @@ def run_playbook(
     *,
     sink: Sink | None = None,
     extra: Mapping[str, Any] | None = None,
-    options: tuple[str, ...] = (),
 ) -> Run:
     """Run ``playbooks/<playbook>.yml`` on ``hosts`` with the variables given.
 
@@ -102,7 +104,8 @@ def run_playbook(
     ``sink`` gets every event as it happens. Never raises for a failed host.
     """
     inventory = write_private(private / f"{playbook}.llamarig.json", json.dumps({"prepared": hosts}))
-    command = [sys.executable, "-m", "ansible", "playbook", "--inventory", str(inventory), *options]
+    command = [sys.executable, "-m", "ansible", "playbook", "--inventory", str(inventory)]
+    command += ["--forks", str(max(1, min(FORKS, len(hosts))))]
     if extra:
         variables = write_private(private / f"{playbook}.variables.json", json.dumps(extra))
         command += ["--extra-vars", f"@{variables}"]

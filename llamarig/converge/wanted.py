@@ -23,9 +23,9 @@ def spec_of(loaded: LoadedHost) -> HostSpec:
 
 def plan_for(project_root: Path, loaded: LoadedHost) -> Plan:
     """Plan a host from the headers that are at hand; one that is not gives a finding, never an error."""
-    from llamarig.plan import plan_host  # noqa: PLC0415 - planning is heavy, many verbs do without
+    from llamarig.plan import plan_project  # noqa: PLC0415 - planning is heavy, many verbs do without
 
-    return plan_host(spec_of(loaded), project_root)
+    return plan_project(spec_of(loaded), project_root)
 
 
 def wanted_for(project_root: Path, loaded: LoadedHost, plan: Plan | None = None) -> Wanted:

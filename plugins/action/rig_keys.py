@@ -53,4 +53,6 @@ class ActionModule(ActionBase):
         service = Path(path).stem
         for client, key in keys.items():
             if not emit({"event": "key", "host": host, "service": service, "client": client, "key": key}):
-                Display().display(f"{host}: new key of client {client} for {service}, shown once: {key}", screen_only=True)
+                Display().display(
+                    f"{host}: new key of client {client} for {service}, shown once: {key}", screen_only=True
+                )

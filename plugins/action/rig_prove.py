@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from llamarig.compare import probe_list
+from llamarig.compare.load import wanted_from_json
+from llamarig.errors import RigError
 from llamarig.prove import Check, evaluate, probe_services
 
 
 class ActionModule(ActionBase):
-    """Arguments: ``wanted`` and ``probe`` (docs/contracts.md). Fails when a check does; ``checks`` and
-    ``observed`` are returned either way."""
+    """Arguments: ``wanted`` and, unless it follows from that, ``probe`` (docs/contracts.md). ``wanted`` may be text
+    from a host, which is checked. Fails when a check does; ``checks`` and ``observed`` are returned either way."""
 
     _requires_connection = True
     _supports_check_mode = True
@@ -21,21 +25,32 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         arguments = self._task.args
-        wanted: dict[str, Any] = arguments["wanted"]
-        seen = self._execute_module("rig_observe", module_args={"probe": arguments["probe"]}, task_vars=task_vars)
+        try:
+            wanted, probe = _documents(arguments)
+        except (RigError, ValueError) as error:
+            return {**result, "failed": True, "msg": f"the wanted state is malformed: {error}"}
+        seen = self._execute_module("rig_observe", module_args={"probe": probe}, task_vars=task_vars)
         if "observed" not in seen:
             return {**result, **seen, "failed": True}
-        asked = self._execute_module(
-            "rig_probe", module_args={"services": probe_services(wanted)}, task_vars=task_vars
-        )
+        asked = self._execute_module("rig_probe", module_args={"services": probe_services(wanted)}, task_vars=task_vars)
         if "probed" not in asked:
             return {**result, **asked, "failed": True}
         checks = evaluate(wanted, seen["observed"], asked["probed"])
         result.update(changed=False, checks=[check.to_json() for check in checks], observed=seen["observed"])
+        result["applied"] = [entry["path"] for entry in (*wanted["files"], *wanted["models"])]
         broken = [check for check in checks if not check.ok]
         if broken:
             result.update(failed=True, msg=_words(broken))
         return result
+
+
+def _documents(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Wanted state and probe list. A state that a host kept is hostile text until it was read strictly."""
+    wanted = arguments["wanted"]
+    if isinstance(wanted, str):
+        checked = wanted_from_json(json.loads(wanted))
+        return checked.to_json(), probe_list(checked)
+    return wanted, arguments.get("probe") or probe_list(wanted_from_json(wanted))
 
 
 def _words(broken: list[Check]) -> str:

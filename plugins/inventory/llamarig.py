@@ -24,7 +24,8 @@ DOCUMENTATION = r"""
 name: llamarig
 short_description: Host specs as an inventory
 description:
-  - Reads the specs of a project (C(inventory/*.yml)); every host gets its connection, the wanted state and the probe list as variables.
+  - Reads the specs of a project (C(inventory/*.yml)); every host gets its connection, the wanted state and the
+    probe list as variables.
   - A C(*.llamarig.json) file carries hosts that the llamarig command has planned already.
 author: llamarig contributors
 options: {}
@@ -84,16 +85,15 @@ def _private() -> Path:
 
 
 @cache
-def _loaded(root: Path) -> dict[str, Any]:
-    from llamarig.spec.load import load_project
+def _loaded(root: Path) -> list[Any]:
+    from llamarig.spec.load import load_project  # noqa: PLC0415 - a prepared inventory does without, and is faster
 
-    return {host.spec.host: host for host in load_project(root).valid(None)}
+    return list(load_project(root).valid(None))
 
 
 def _from_specs(path: Path) -> dict[str, Any]:
-    from llamarig.converge.hosts import host_variables
-    from llamarig.converge.wanted import wanted_for
+    from llamarig.converge.project import project_variables  # noqa: PLC0415 - as above
 
     root = _project_root(path)
-    mine = [host for host in _loaded(root).values() if Path(host.path).resolve() == path]
-    return {host.spec.host: host_variables(root, host, wanted_for(root, host), _private()) for host in mine}
+    mine = [host for host in _loaded(root) if Path(host.path).resolve() == path]
+    return {host.host: project_variables(root, host, _private()) for host in mine}

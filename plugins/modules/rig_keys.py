@@ -18,8 +18,8 @@ DOCUMENTATION = r"""
 module: rig_keys
 short_description: Keep a service's key file
 description:
-  - For C(generated) keys the file keeps one key a client, under a line C(# client). A client that has a key keeps it, a new one
-    gets the candidate of that name, one that is not named any more goes.
+  - For C(generated) keys the file keeps one key a client, under a line C(# client). A client that has a key keeps it,
+    a new one gets the candidate of that name, one that is not named any more goes.
   - For a C(file) the given content is written.
   - A file without a single key is refused. No key is ever part of the result.
 options:
@@ -72,7 +72,7 @@ KEY = re.compile(r"[\x21-\x7e]{16,512}")
 FRESH = re.compile(r"[A-Za-z0-9_-]{32,128}")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The keys are not fit to guard a server."""
 
 
@@ -101,10 +101,10 @@ def merge(present: dict[str, str], clients: list[str], candidates: dict[str, str
         if not KEY.fullmatch(key):
             key = candidates.get(client, "")
             if not FRESH.fullmatch(key):
-                raise Refused(f"no key of 32 or more characters was offered for client {client!r}")
+                raise RefusedError(f"no key of 32 or more characters was offered for client {client!r}")
         keys[client] = key
     if not keys:
-        raise Refused("a key file without a client would start a server without a key")
+        raise RefusedError("a key file without a client would start a server without a key")
     return keys
 
 
@@ -112,10 +112,10 @@ def checked(content: str) -> str:
     """The content of a key file from the controller, when it holds at least one usable key and nothing else."""
     lines = [line for line in content.splitlines() if line and not line.startswith("#")]
     if not lines:
-        raise Refused("the key file holds no key: the server would start without one")
+        raise RefusedError("the key file holds no key: the server would start without one")
     for number, line in enumerate(lines, start=1):
         if not KEY.fullmatch(line):
-            raise Refused(f"key {number} of the file is not 16 to 512 printable characters without a space")
+            raise RefusedError(f"key {number} of the file is not 16 to 512 printable characters without a space")
     return content if content.endswith("\n") else content + "\n"
 
 
@@ -155,7 +155,7 @@ def main() -> None:
             wanted = text_of(keys)
             new = [client for client in keys if present.get(client) != keys[client]]
             gone = [client for client in present if client not in keys]
-    except Refused as refusal:
+    except RefusedError as refusal:
         module.fail_json(msg=f"{path}: {refusal}")
     changed = (text, present_mode) != (wanted, mode)
     if changed and not module.check_mode:

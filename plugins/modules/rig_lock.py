@@ -20,7 +20,8 @@ DOCUMENTATION = r"""
 module: rig_lock
 short_description: Take, renew and release the host's lease
 description:
-  - The lock is a file in C(/run) that says who holds it, from where and since when. It is made in one step with its content.
+  - The lock is a file in C(/run) that says who holds it, from where and since when. It is made in one step with its
+    content.
   - A lease that was not renewed for I(lease) seconds has run out and may be taken over.
   - The action plugin of the same name takes over at once when the holder was a process of this controller that is gone.
 options:

@@ -21,10 +21,13 @@ DOCUMENTATION = r"""
 module: rig_switch
 short_description: Switch between releases and keep the way back
 description:
-  - C(hold) saves the present link and files as the state to go back to, unless one is held already (an apply was killed).
+  - C(hold) saves the present link and files as the state to go back to, unless one is held already (an apply was
+    killed).
   - C(switch) points the link to a release, which must be whole.
   - C(keep) makes the held state the former one, after the new one was proven.
   - C(restore) puts the held or the former state back, link and files, and forgets it when it was the held one.
+  - Files are small texts and links; a file that was not there is taken away again. Key files do not belong here, or a
+    revoked key would come back.
 options:
   operation:
     description: What to do.
@@ -77,38 +80,44 @@ existed:
   description: Whether there was a state to go back to.
   type: bool
   returned: restore
+moved:
+  description: Whether anything had to be put back.
+  type: bool
+  returned: restore
 """
 
 MAX_FILE = 4 << 20
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """What was asked would leave the host in a half state."""
 
 
 def current(root: Path) -> str:
     """The release that the link names; empty when there is none or it leads elsewhere."""
     try:
-        parts = Path(os.readlink(root / "current")).parts  # noqa: PTH115 - Path.readlink is 3.9+, and the same
+        parts = (root / "current").readlink().parts
     except OSError:
         return ""
-    return parts[1] if len(parts) == 2 and parts[0] == "releases" else ""
+    return parts[-1] if parts[:-1] == ("releases",) else ""
 
 
 def whole(root: Path, release: str) -> Path:
     """The directory of a finished release; refuses one that is not."""
     if not release or "/" in release or release.startswith("."):
-        raise Refused(f"{release!r} is not the name of a release")
+        raise RefusedError(f"{release!r} is not the name of a release")
     directory = root / "releases" / release
     for part in ("provenance.json", "bin/llama-server"):
         path = directory / part
         if path.is_symlink() or not path.is_file():
-            raise Refused(f"release {release} is not whole: {path} is missing")
+            raise RefusedError(f"release {release} is not whole: {path} is missing")
     return directory
 
 
 def saved(path: Path) -> dict[str, Any]:
-    """A file as it can be put back: text, mode, owner, group; ``absent`` when it is not there."""
+    """A file or link as it can be put back; ``absent`` when it is not there or nothing of ours."""
+    if path.is_symlink():
+        return {"path": str(path), "absent": False, "link": str(path.readlink())}
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -163,7 +172,7 @@ def switch(root: Path, _state: Path, params: dict[str, Any]) -> dict[str, Any]:
     directory = whole(root, params["release"])
     link = root / "current"
     if link.is_dir() and not link.is_symlink():
-        raise Refused(f"{link} is a directory, not our link; move it away")
+        raise RefusedError(f"{link} is a directory, not our link; move it away")
     return {"changed": relative_link(link, directory)}
 
 
@@ -185,6 +194,8 @@ def put_back(entry: dict[str, Any]) -> bool:
         return False
     if entry["absent"]:
         path.unlink(missing_ok=True)
+    elif "link" in entry:
+        relative_link(path, path.parent / entry["link"])
     else:
         write_whole(path, entry["content"].encode("utf-8", "surrogateescape"), entry["mode"])
         shutil.chown(path, entry["owner"], entry["group"])
@@ -197,13 +208,14 @@ def restore(root: Path, state: Path, params: dict[str, Any]) -> dict[str, Any]:
     kept = read_state(path)
     if kept is None or not kept["release"]:
         path.unlink(missing_ok=True)
-        return {"changed": False, "existed": False, "restored": []}
+        return {"changed": False, "moved": False, "existed": False, "restored": []}
     directory = whole(root, kept["release"])
     restored = [entry["path"] for entry in kept["files"] if put_back(entry)]
     switched = relative_link(root / "current", directory)
     if params["source"] == "held":
         path.unlink()
-    return {"changed": bool(restored) or switched, "existed": True, "restored": restored}
+    moved = bool(restored) or switched
+    return {"changed": moved, "moved": moved, "existed": True, "restored": restored}
 
 
 OPERATIONS = {"hold": hold, "switch": switch, "keep": keep, "restore": restore}
@@ -225,7 +237,7 @@ def main() -> None:
     root, state = Path(params["root"]), Path(params["state"])
     try:
         result = OPERATIONS[params["operation"]](root, state, params)
-    except (Refused, OSError) as error:
+    except (RefusedError, OSError) as error:
         module.fail_json(msg=str(error), release=current(root))
     module.exit_json(release=current(root), **result)
 
