@@ -44,7 +44,7 @@ def same_arguments(running: object, wanted: Sequence[str]) -> bool:
 
 def argument_changes(running: object, wanted: Sequence[str]) -> list[str]:
     """What starting with ``wanted`` changes for a process started with ``running``: ``--ctx-size 4096 -> 8192``."""
-    if not isinstance(running, list) or not all(isinstance(word, str) for word in running):
+    if not running or not isinstance(running, list) or not all(isinstance(word, str) for word in running):
         return ["the arguments of the running process are not known"]
     if same_arguments(running, wanted):
         return []

@@ -119,21 +119,24 @@ def files(view: View) -> Iterator[Action]:
 
 def _why_other_content(view: View, file: WantedFile, seen: Mapping[str, Any]) -> str:
     recorded = as_text(view.recorded(file.path).get("sha256"))
-    changes = ", ".join(changed_flags(view, file))
+    changes = ", ".join(changed_flags(view, file.path))
     if recorded is not None and recorded != seen.get("sha256"):
         return "was edited on the host" + (f" and runs like that: {changes}" if changes else "")
-    return f"the spec changed: {changes}" if changes else "differs from what the spec renders"
+    if changes:
+        return f"the spec changed: {changes}"
+    return (
+        "differs from what the spec renders" if recorded is None else "the spec or llamarig itself changed its content"
+    )
 
 
-def changed_flags(view: View, file: WantedFile) -> list[str]:
-    """Arguments and variables that the new content changes for the services that run and read it."""
-    changes: list[str] = []
+def changed_flags(view: View, unit_path: str) -> list[str]:
+    """Arguments and variables that a unit file's new content changes for the service that runs by it."""
     for service in view.wanted.services:
         process = view.process(service)
-        if service.name in file.restarts and process:
-            changes += argument_changes(process.get("argv"), service.argv)
-            changes += variable_changes(process.get("environment"), service.environment, PREFIXES)
-    return list(dict.fromkeys(changes))
+        if unit_path == f"{UNITS}/{service.unit}" and process:
+            changes = argument_changes(process.get("argv"), service.argv)
+            return changes + variable_changes(process.get("environment"), service.environment, PREFIXES)
+    return []
 
 
 def _left_over(view: View) -> Iterator[Action]:

@@ -235,3 +235,10 @@ def test_escaping_keeps_apart_what_differs() -> None:
     assert printable("\x1b[1m") == "\\x1b[1m"
     assert printable("\u202e") == "\\u202e"
     assert printable("\U000e0041") == "\\U000e0041"
+
+
+@pytest.mark.parametrize("argv", [[], None, "x", [7], [["x"]], {}])
+def test_arguments_that_are_none_are_said_to_be_unknown(argv: Any) -> None:
+    (action,) = compare(WANTED, planted(("processes", "812", "argv"), argv))
+    assert action.kind == "service"
+    assert "the arguments of the running process are not known" in action.reason

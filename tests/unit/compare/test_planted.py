@@ -436,3 +436,21 @@ def test_the_release_is_what_was_built_not_what_its_name_says() -> None:
     assert set(case.release()["files"]) > set(BUILT)
     case.release()["provenance"]["release"] = OLDER
     assert one(case).kind == "release"
+
+
+def test_only_the_unit_is_blamed_for_a_changed_flag() -> None:
+    case = Case()
+    change_flag_in_spec(case)
+    case.want(files=(replace(case.wanted.files[0], content="#!another probe\n"), *case.wanted.files[1:]))
+    reasons = {action.subject: action.reason for action in compare(case.wanted, case.observed)}
+    assert reasons == {
+        PROBE: "the spec or llamarig itself changed its content",
+        UNIT: "the spec changed: --ctx-size 4096 -> 8192",
+    }
+
+
+def test_a_file_that_no_record_knows_just_differs() -> None:
+    case = Case()
+    del case.observed["record"]["files"][PROBE]
+    case.observed["files"][PROBE]["sha256"] = sha("other")
+    assert one(case).reason == "differs from what the spec renders"
