@@ -31,6 +31,10 @@ OPENING = {
     "log-prompts-dir": "writes what users ask to disk",
     "log-file": "writes what users ask to disk; the journal has the log",
     "verbose": "writes what users ask into the log",
+    "log-verbose": "writes what users ask into the log",
+    "log-verbosity": "writes what users ask into the log",
+    "verbosity": "writes what users ask into the log",
+    "lv": "writes what users ask into the log",
     "reuse-port": "lets two servers share a port, so that nobody knows which one answers",
     "cors-credentials": "lets other web pages use a user's login",
 }
@@ -80,6 +84,20 @@ _ENGINE_WORDS = {
     "no-mmap": "load-mode: none",
     "direct-io": "load-mode: dio",
     "chat-template-file": "chat-template",
+    "load-mode": "load-mode",
+    "lm": "load-mode",
+    "c": "context",
+    "b": "batch",
+    "ub": "ubatch",
+    "t": "threads",
+    "a": "alias",
+    "dev": "gpu",
+    "cram": "cache-ram-mib",
+    "ctxcp": "context-checkpoints",
+    "kvu": "kv-unified",
+    "mm": "projector, under models.NAME",
+    "spec-draft-model": "speculation: {model: …}",
+    "spec-draft-device": "speculation: {gpu: …}",
     "env": "environment",
     "args": "unsafe-args",
     "extra-args": "unsafe-args",
@@ -149,4 +167,6 @@ def planned_flag(argument: str) -> str | None:
     """The key that already sets what a raw argument would set, or None."""
     if not argument.startswith("-"):
         return None
-    return _ENGINE_WORDS.get(argument.lstrip("-").split("=")[0])
+    plain = argument.lstrip("-").split("=")[0].removeprefix("no-")
+    own = plain if plain in keys_at(("services", "NAME")) else None
+    return _ENGINE_WORDS.get(argument.lstrip("-").split("=")[0], own)

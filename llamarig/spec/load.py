@@ -92,7 +92,11 @@ def load_project(root: Path) -> Project:
     """
     inventory = root / INVENTORY
     if inventory.is_dir():
-        return load_files(root, sorted(inventory.rglob(f"*{SUFFIX}")), inventory)
+        project = load_files(root, sorted(inventory.rglob(f"*{SUFFIX}")), inventory)
+        for path in sorted(inventory.rglob("*.yaml")):
+            message = "the file is not read: specs end in .yml"
+            project.errors.append(SpecProblem(path, 1, message, f"rename it to {path.stem}{SUFFIX}"))
+        return project
     return load_files(root, sorted(root.glob(f"*{SUFFIX}")), root)
 
 

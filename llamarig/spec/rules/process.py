@@ -18,6 +18,8 @@ _PLANNED = {
     "LLAMA_CACHE": "llamarig: the server runs offline",
     "LLAMA_OFFLINE": "llamarig: the server runs offline",
 }
+_UNDOING = {"--model", "-m", "--offline", "--no-warmup", "--api-key", "--fit", "-fit", "--sleep-idle-seconds"}
+"""Raw arguments against which no plan and no proof would hold."""
 _OPENING = {
     "GGML_BACKEND_PATH": "it makes the server load a library of anybody's choice",
     "GGML_RPC_SERVERS": "it hands the model to an unauthenticated network protocol",
@@ -59,7 +61,7 @@ def raw_arguments(view: View) -> Iterator[Broken]:
             why = opening_flag(argument)
             if key is not None and key != "unsafe-args":
                 yield Broken(at, f"{argument} is set by a key of its own", f"write `{key}`")
-            elif argument.split("=")[0] in ("--model", "-m", "--offline", "--no-warmup", "--api-key"):
+            elif argument.split("=")[0] in _UNDOING:
                 yield Broken(at, f"{argument} would undo what llamarig plans or proves", "remove it")
             else:
                 opens = f", and it opens the machine: it {why}" if why else ""

@@ -74,6 +74,10 @@ def test_raw_arguments_are_recognised_by_their_flag() -> None:
     assert opening_flag("tools") is None
     assert opening_flag("--temp") is None
     assert planned_flag("--port=1") == "listen: {port: …}"
+    assert planned_flag("-c") == "context"
+    assert planned_flag("--no-metrics") == "metrics"
+    assert planned_flag("--threads=4") == "threads"
+    assert planned_flag("--verbose-prompt") is None
     assert planned_flag("port") is None
 
 

@@ -46,6 +46,15 @@ def test_an_inventory_folder_is_searched_in_depth_and_alone(tmp_path: Path) -> N
     assert project.patches_dir == tmp_path / "patches"
 
 
+def test_a_file_with_the_other_suffix_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    path = write(tmp_path / "inventory/a.yaml", spec("a"))
+    project = load_project(tmp_path)
+    assert project.hosts == []
+    assert [(error.path, error.fix) for error in project.errors] == [(path, "rename it to a.yml")]
+    with pytest.raises(RigErrors):
+        project.valid(None)
+
+
 def test_without_an_inventory_the_directory_itself_counts(tmp_path: Path) -> None:
     write(tmp_path / "a.yml", spec("a"))
     write(tmp_path / "below/b.yml", spec("b"))
