@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from llamarig.compare.view import View, as_int, as_map, as_text
 from llamarig.render.wanted import CURRENT, RELEASES, WantedModelFile
 
 _WRITABLE_BY_OTHERS = 0o022
+_OCTAL = re.compile(r"[0-7]{3,5}")
 _NAMED = 3
 """Files of a damaged release that a reason names; the rest are counted."""
 
@@ -53,7 +55,8 @@ def _release_wrong(view: View) -> list[str]:
     if recorded is not None and recorded != seen.get("provenance-sha256"):
         return ["provenance.json was changed after the release was recorded"]
     present = as_map(seen.get("files"))
-    wrong = [f"{path} {why}" for path in sorted(built) if (why := _file_wrong(path, built[path], present))]
+    wrong = _directories_wrong(as_map(seen.get("directories")))
+    wrong += [f"{path} {why}" for path in sorted(built) if (why := _file_wrong(path, built[path], present))]
     wrong += [
         f"{printable(path)} was added"
         for path in sorted(present, key=str)
@@ -84,14 +87,29 @@ def _file_wrong(path: str, sha256: object, present: Mapping[str, Any]) -> str | 
         return missing
     if entry.get("sha256") != sha256:
         return f"was replaced: {short_hash(entry.get('sha256'))} instead of {short_hash(sha256)}"
+    if (access := _open_to_others(entry)) is not None:
+        return access
+    if path.startswith("bin/") and not int(str(entry["mode"]), 8) & 1:
+        return f"has mode {printable(entry['mode'])}, services may not execute it"
+    return None
+
+
+def _open_to_others(entry: Mapping[str, Any]) -> str | None:
     if entry.get("owner") != "root":
         return f"belongs to {printable(entry.get('owner'))} instead of root"
     mode = as_text(entry.get("mode")) or ""
-    if not mode.isdecimal() or not set(mode) <= set("01234567") or int(mode, 8) & _WRITABLE_BY_OTHERS:
+    if not _OCTAL.fullmatch(mode) or int(mode, 8) & _WRITABLE_BY_OTHERS:
         return f"has mode {printable(mode)}, others may write it"
-    if path.startswith("bin/") and not int(mode, 8) & 1:
-        return f"has mode {printable(mode)}, services may not execute it"
     return None
+
+
+def _directories_wrong(directories: Mapping[str, Any]) -> list[str]:
+    """Directories of a release in which somebody else could replace a file."""
+    return [
+        f"its directory {printable(name) or 'itself'} {why}"
+        for name in sorted(directories, key=str)
+        if as_map(directories[name]).get("type") != "absent" and (why := _open_to_others(as_map(directories[name])))
+    ]
 
 
 def switch(view: View) -> Iterator[Action]:

@@ -44,6 +44,20 @@ def record(path: str) -> tuple[Any, str]:
         return None, "unreadable"
 
 
+def files_of(record: Any) -> dict[str, Any]:
+    """The ``files`` of a record, empty when it has none."""
+    files = record.get("files") if isinstance(record, dict) else None
+    return files if isinstance(files, dict) else {}
+
+
+def settings_of(record: Any) -> list[str]:
+    """Units and settings that an apply wrote, this one or an earlier, so that those that nobody wants are found."""
+    former = record.get("former") if isinstance(record, dict) else None
+    left = former.get("files") if isinstance(former, dict) else None
+    names = [*files_of(record), *(left if isinstance(left, list) else ())]
+    return [name for name in names if isinstance(name, str) and name.startswith("/etc/")]
+
+
 def small_file(path: str, hasher: Hasher, expected: Any) -> dict[str, Any]:
     """A text file of ours. Its lines come along only where its hash is not the expected one."""
     try:
@@ -119,6 +133,7 @@ def release(base: str, hasher: Hasher) -> dict[str, Any] | None:
         return None
     provenance = f"{base}/provenance.json"
     entry: dict[str, Any] = {"provenance": None, "provenance-sha256": None, "files": {}}
+    entry["directories"] = {name: directory(f"{base}/{name}".rstrip("/")) for name in ("", "bin", "lib")}
     try:
         entry["provenance-sha256"] = hasher.of_path(provenance)[0]
         entry["provenance"] = read_json(provenance, SMALL)

@@ -58,38 +58,30 @@ def capped(value: Any, depth: int = 0) -> Any:
     return value
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _texts(probe: dict[str, Any], key: str) -> list[str]:
-    return [item for item in probe.get(key) or [] if isinstance(item, str) and "\0" not in item]
+    return [item for item in _list(probe.get(key)) if isinstance(item, str) and "\0" not in item]
 
 
 def _models(probe: dict[str, Any]) -> tuple[list[str], list[str]]:
-    entries = [entry for entry in probe.get("models") or [] if isinstance(entry, dict)]
+    entries = [entry for entry in _list(probe.get("models")) if isinstance(entry, dict)]
     paths = [str(entry["path"]) for entry in entries if entry.get("path")]
-    links = [str(name) for entry in entries for name in entry.get("links") or []]
+    links = [str(name) for entry in entries for name in _list(entry.get("links"))]
     return paths, links
-
-
-def _recorded_files(record: Any) -> dict[str, Any]:
-    files = record.get("files") if isinstance(record, dict) else None
-    return files if isinstance(files, dict) else {}
-
-
-def _left_over(record: Any) -> list[str]:
-    """Units and settings that an earlier apply wrote, so that one that is no longer wanted is seen."""
-    former = record.get("former") if isinstance(record, dict) else None
-    names = [*_recorded_files(record), *(former.get("files") or [] if isinstance(former, dict) else [])]
-    return [name for name in names if isinstance(name, str) and name.startswith("/etc/")]
 
 
 def observe(probe: dict[str, Any], run: rig_runtime.Run) -> dict[str, Any]:
     """Everything that the probe list asks for."""
     record, state = rig_store.record(rig_store.RECORD)
-    hasher = Hasher(_recorded_files(record) if state == "ok" else None, bool(probe.get("deep")))
-    expected = probe.get("expected") or {}
+    hasher = Hasher(rig_store.files_of(record) if state == "ok" else None, bool(probe.get("deep")))
+    expected = probe["expected"] if isinstance(probe.get("expected"), dict) else {}
     current = rig_store.link(f"{rig_store.ROOT}/current")
     model_paths, links = _models(probe)
     homes = sorted({str(Path(path).parent.parent) for path in model_paths})
-    files = dict.fromkeys([*_texts(probe, "files"), *(_left_over(record) if state == "ok" else [])])
+    files = dict.fromkeys([*_texts(probe, "files"), *(rig_store.settings_of(record) if state == "ok" else [])])
     releases = {
         name: rig_store.release(f"{rig_store.ROOT}/releases/{name}", hasher)
         for name in rig_store.release_ids(probe.get("release"), current, record)
@@ -99,7 +91,7 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run) -> dict[str, Any]:
     processes = {str(pid): rig_runtime.process(pid, hasher) for pid in pids}
     listens = [
         entry
-        for entry in probe.get("ports") or []
+        for entry in _list(probe.get("ports"))
         if isinstance(entry, dict) and isinstance(entry.get("address"), str) and isinstance(entry.get("port"), int)
     ]
     system = os.uname()

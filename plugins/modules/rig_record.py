@@ -112,24 +112,14 @@ def former_of(release: str, given: str | None, before: Any) -> str | None:
         return given
     last = before.get("release")
     former = before.get("former-release") if last == release else last
-    kept = isinstance(former, str) and rig_store.RELEASE_ID.fullmatch(former)
-    return former if kept and Path(rig_store.ROOT, "releases", former).is_dir() else None
+    if not isinstance(former, str) or not rig_store.RELEASE_ID.fullmatch(former):
+        return None
+    return former if Path(rig_store.ROOT, "releases", former).is_dir() else None
 
 
 def left_over(before: Any, files: dict[str, Any]) -> list[str]:
     """Settings that an earlier apply wrote, that are not wanted any more, and that are still there."""
-    if not isinstance(before, dict):
-        return []
-    former = before.get("former") if isinstance(before.get("former"), dict) else {}
-    recorded = before.get("files") if isinstance(before.get("files"), dict) else {}
-    names = [*recorded, *(former.get("files") or [])]
-    return sorted(
-        {
-            name
-            for name in names
-            if isinstance(name, str) and name.startswith("/etc/") and name not in files and Path(name).exists()
-        }
-    )
+    return sorted(name for name in set(rig_store.settings_of(before)) if name not in files and Path(name).exists())
 
 
 def compose(params: dict[str, Any], before: Any, state: str) -> dict[str, Any]:

@@ -218,6 +218,10 @@ def observation(wanted: Wanted) -> dict[str, Any]:
             wanted.release.id: {
                 "provenance": {"schema": 1, "release": wanted.release.id, "files": dict(BUILT)},
                 "provenance-sha256": sha("provenance"),
+                "directories": {
+                    name: {"type": "dir", "mode": "0755", "owner": "root", "group": "root"}
+                    for name in ("", "bin", "lib")
+                },
                 "files": release,
             }
         },

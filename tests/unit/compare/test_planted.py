@@ -221,6 +221,14 @@ PLANTED = [
         BOTH,
     ),
     Planted(
+        "release directory open",
+        put("releases", RELEASE, "directories", "lib", "mode", value="0777"),
+        "release",
+        RELEASE,
+        "its directory lib has mode 0777",
+        BOTH,
+    ),
+    Planted(
         "provenance edited",
         put("releases", RELEASE, "provenance-sha256", value=sha("x")),
         "release",

@@ -80,6 +80,7 @@ def test_the_module_answers_the_probe_list_with_every_documented_key() -> None:
         {},
         {"files": None, "packages": "x", "models": [1, {"path": 3}, {}], "ports": [{"port": "x"}], "units": [None]},
         {"files": ["/etc/\u0000x", "relative", "/dev/zero", "/proc/self/mem"], "directories": ["/nowhere"]},
+        {"files": 3, "packages": 3, "models": 3, "ports": 3, "units": 3, "expected": [1], "release": 3, "deep": "no"},
         {"release": "../../etc", "models": [{"path": "/", "links": ["/", ""]}], "credentials": ["/dev/zero"]},
     ],
 )
@@ -204,6 +205,7 @@ def test_settings_of_an_earlier_apply_stay_known_while_they_are_there(
     assert record.left_over(before, {}) == ["/etc/group", "/etc/passwd"]
     assert record.left_over(before, {"/etc/passwd": {}}) == ["/etc/group"]
     assert record.left_over({"files": [], "former": 3}, {}) == []
+    assert record.left_over({"files": None, "former": {"files": 3}}, {}) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the record is root's")

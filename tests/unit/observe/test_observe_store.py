@@ -33,6 +33,7 @@ def test_a_release_is_its_provenance_and_every_file(release: Path) -> None:
     assert seen["files"]["lib/libllama.so"]["target"] == "libllama.so.0"
     assert seen["provenance"] == {"schema": 1, "files": {}}
     assert len(seen["provenance-sha256"]) == 64
+    assert [entry["type"] for entry in seen["directories"].values()] == ["dir", "dir", "dir"]
 
 
 def test_a_release_without_a_readable_provenance_still_shows_its_files(release: Path) -> None:
