@@ -24,11 +24,13 @@ class Case:
 
     @property
     def service(self) -> dict[str, Any]:
-        return self.wanted["services"][0]
+        found: dict[str, Any] = self.wanted["services"][0]
+        return found
 
     @property
     def unit(self) -> dict[str, Any]:
-        return self.observed["units"]["llama-chat.service"]
+        found: dict[str, Any] = self.observed["units"]["llama-chat.service"]
+        return found
 
     @property
     def process(self) -> dict[str, Any]:
@@ -40,7 +42,8 @@ class Case:
 
     @property
     def said(self) -> dict[str, Any]:
-        return self.probed["services"]["chat"]
+        found: dict[str, Any] = self.probed["services"]["chat"]
+        return found
 
     @property
     def pid(self) -> int:
