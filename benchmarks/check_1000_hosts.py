@@ -8,7 +8,9 @@ host to the next.
 from __future__ import annotations
 
 import json
+import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -97,7 +99,11 @@ def main() -> int:
         _, plans, plan_s = llamarig(root, "plan", *sound)
     planned = {plan["host"] for plan in plans if plan["devices"][0]["components"].get("kv-cache")}
     right = code == 2 and not wrong and len(report["hosts"]) == HOSTS and planned == set(sound)
-    print(f"seed {seed}; check {check_s:.2f} s, plan of {len(planned)} hosts {plan_s:.2f} s")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(
+        f"seed {seed}; check {check_s:.2f} s, plan of {len(planned)} hosts {plan_s:.2f} s; "
+        f"of the CPU {used.ru_utime + used.ru_stime:.2f} s, load {os.getloadavg()[0]:.1f}"
+    )
     if wrong:
         print(f"judged wrongly: {', '.join(wrong[:5])}")
     total = check_s + plan_s
