@@ -1,4 +1,5 @@
 #!/usr/bin/python
+# SPDX-License-Identifier: Apache-2.0
 """Look at a host in one round trip: files, packages, users, releases, models, units, processes, ports."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/python
+# SPDX-License-Identifier: Apache-2.0
 """Write down on the host what was applied: releases, files with hash and stat tuple, when and from where."""
 
 from __future__ import annotations
