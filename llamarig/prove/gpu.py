@@ -76,6 +76,7 @@ def _engine(view: View, start: StartLines) -> Account:
 
 
 def _driver(view: View) -> Account:
+    """The plan's sum is over all cards of the service; the card that it is named after holds the most of it."""
     held = [entry for entry in sequence(view.vram, "processes") if integer(entry, "pid") == view.pid]
     planned = float(view.service["vram_mib"])
     trouble = text(view.vram, "error")
@@ -86,13 +87,15 @@ def _driver(view: View) -> Account:
     sizes = [number(entry, "mib") for entry in held]
     if None in sizes:
         return Account("silent", "the driver does not tell a process's memory here")
-    on_card = sum(
-        number(entry, "mib") or 0.0
-        for entry in held
-        if view.service["gpu_uuid"] is None or text(entry, "uuid") == view.service["gpu_uuid"]
-    )
-    words = f"the driver counts {on_card:.0f} MiB, planned {planned:.0f}"
-    return Account("for" if on_card and on_card >= SHARE * planned else "against", words, of_memory=True)
+    by_card: dict[str, float] = {}
+    for entry in held:
+        uuid = text(entry, "uuid")
+        by_card[uuid] = by_card.get(uuid, 0.0) + (number(entry, "mib") or 0.0)
+    total, card = sum(by_card.values()), view.service["gpu_uuid"]
+    words = f"the driver counts {total:.0f} MiB, planned {planned:.0f}"
+    if card is not None and by_card.get(card, 0.0) < max(by_card.values()) / 2:
+        return Account("against", f"{words}, but not on the planned card {card}", of_memory=True)
+    return Account("for" if total and total >= SHARE * planned else "against", words, of_memory=True)
 
 
 def on_gpu(view: View) -> Outcome:

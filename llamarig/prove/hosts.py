@@ -16,9 +16,6 @@ from llamarig.prove.check import Check
 if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
 
-FORKS = 32
-"""Hosts that are asked at once, at most."""
-
 Proof = list[Check] | RigError
 """The checks of a host, or the error that kept them from being made."""
 
@@ -38,7 +35,7 @@ def prove_hosts(project_root: Path, hosts: list[LoadedHost], *, deep: bool = Fal
             except RigError as error:
                 proofs[loaded.host] = error
         if variables:
-            run = run_playbook("verify", variables, private, options=("--forks", str(min(FORKS, len(variables)))))
+            run = run_playbook("verify", variables, private)
             proofs |= {host: read_proof(run, host) for host in variables}
     return {loaded.host: proofs[loaded.host] for loaded in hosts}
 

@@ -178,6 +178,13 @@ def other_card(case: Case) -> None:
     case.probed["vram"]["processes"][0]["uuid"] = "GPU-of-another-service"
 
 
+def cards_swapped(case: Case) -> None:
+    """The projector's 90 MiB on the planned card, and everything else on the one that was meant for it."""
+    held = case.probed["vram"]["processes"]
+    held[0]["mib"] = 90.0
+    held.append({"pid": case.pid, "uuid": "GPU-of-the-projector", "mib": 900.0})
+
+
 def half_offloaded(case: Case) -> None:
     case.said["journal"]["lines"][0] = "load_tensors: offloaded 15/31 layers to GPU"
 
@@ -235,6 +242,7 @@ CUDA: list[tuple[str, Plant]] = [
     ("chat/gpu", no_memory_on_the_card),
     ("chat/gpu", too_little_memory),
     ("chat/gpu", other_card),
+    ("chat/gpu", cards_swapped),
     ("chat/gpu", half_offloaded),
     ("chat/gpu", weights_on_the_cpu),
     ("chat/gpu", no_gpu_found),
@@ -288,6 +296,14 @@ def test_two_proofs_without_contradiction_are_enough() -> None:
     case = cuda_case()
     case.said["journal"]["lines"] = []
     case.service["gpu_uuid"] = None
+    assert case.judge()["chat/gpu"].ok
+
+
+def test_a_projector_on_another_card_counts_for_the_plan() -> None:
+    case = cuda_case()
+    held = case.probed["vram"]["processes"]
+    held[0]["mib"] = 880.0
+    held.append({"pid": case.pid, "uuid": "GPU-of-the-projector", "mib": 90.0})
     assert case.judge()["chat/gpu"].ok
 
 
