@@ -53,7 +53,8 @@ def _directories(spec: HostSpec, models: tuple[WantedModelFile, ...]) -> tuple[D
         (place.RELEASES, "0755", *root),
         (place.LIBEXEC, "0755", *root),
         (place.STATE, "0755", *root),
-        (place.BUILD, "0750", *builder),
+        # Root takes a finished build out of it; its owner could swap one directory of it for another.
+        (place.BUILD, "0755", *root),
         (place.INCOMING, "0700", *root),
         (place.CCACHE.rpartition("/")[0], "0755", *root),
         (place.CCACHE, "0750", *builder),

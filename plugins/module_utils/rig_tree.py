@@ -79,12 +79,12 @@ def _checked(path: str) -> str:
     return path
 
 
-def apply_patch(root: Path, patch: Path) -> None:
+def apply_patch(root: Path, patch: bytes) -> None:
     """Apply one patch below ``root`` or raise :class:`RefusedError` with the tool's own words.
 
     Whether it may change the build was decided on the controller, before it was sent.
     """
-    patched_paths(patch.read_text(errors="replace"))
+    patched_paths(patch.decode(errors="replace"))
     # -u: only unified diffs; patch would otherwise hand an ed script to ed, which runs commands.
     command = [
         "patch",
@@ -99,8 +99,7 @@ def apply_patch(root: Path, patch: Path) -> None:
         "-d",
         str(root),
     ]
-    done = subprocess.run(  # noqa: S603 - fixed words and our own paths
-        [*command, "-i", str(patch)], capture_output=True, text=True, errors="replace", check=False
-    )
+    done = subprocess.run(command, input=patch, capture_output=True, check=False)  # noqa: S603 - fixed words and our own path
     if done.returncode != 0:
-        raise RefusedError(f"it does not apply cleanly:\n{(done.stdout + done.stderr).strip()[-3000:]}")
+        said = (done.stdout + done.stderr).decode(errors="replace").strip()
+        raise RefusedError(f"it does not apply cleanly:\n{said[-3000:]}")

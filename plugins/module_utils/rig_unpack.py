@@ -116,8 +116,8 @@ def _refuse_kind(member: tarfile.TarInfo) -> None:
         raise RefusedError(f"member {member.name[:200]!r} is a device, pipe or other special file")
 
 
-def unpack(archive: Path, dest: Path, subdir: str = "", limits: Limits | None = None) -> None:
-    """Unpack ``subdir`` of the archive's single top directory into ``dest``, which must be empty.
+def unpack(archive: IO[bytes], dest: Path, subdir: str = "", limits: Limits | None = None) -> None:
+    """Unpack ``subdir`` of the open archive's single top directory into ``dest``, which must be empty.
 
     Links are made last, so that nothing is ever written through one. Raises
     :class:`RefusedError`, also when the archive is damaged or has no such directory.
@@ -125,7 +125,7 @@ def unpack(archive: Path, dest: Path, subdir: str = "", limits: Limits | None = 
     work = _Unpacker(dest, PurePosixPath(subdir), limits or Limits())
     links: list[tuple[PurePosixPath, str]] = []
     try:
-        with tarfile.open(archive, "r|*") as tar:
+        with tarfile.open(fileobj=archive, mode="r|*") as tar:
             for member in tar:
                 work.count(member)
                 path = work.inside(member)

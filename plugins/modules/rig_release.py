@@ -31,6 +31,7 @@ options:
   programs: {description: Programs of the release., type: list, elements: str, default: [llama-server]}
   label: {description: What C(--version) must show., type: str, default: ""}
   provenance: {description: Keys of provenance.json that are known before., type: dict, default: {}}
+  patches: {description: The patches of the source in order., type: list, elements: dict, default: []}
   user: {description: Who runs the new binary for the checks., type: str, default: llamarig-build}
 """
 
@@ -150,6 +151,7 @@ def _provenance(params: dict[str, Any], files: dict[str, str]) -> dict[str, Any]
         "release": params["id"],
         "label": params["label"],
         **params["provenance"],
+        "patches": [{key: patch[key] for key in ("name", "sha256")} for patch in params["patches"]],
         "compiler": _tool("cc", "--version"),
         "cmake-version": _tool("cmake", "--version").removeprefix("cmake version "),
         "libc": os.confstr("CS_GNU_LIBC_VERSION").split()[-1],  # type: ignore[union-attr] # glibc always says
@@ -198,6 +200,7 @@ def main() -> None:
             "programs": {"type": "list", "elements": "str", "default": ["llama-server"]},
             "label": {"type": "str", "default": ""},
             "provenance": {"type": "dict", "default": {}},
+            "patches": {"type": "list", "elements": "dict", "default": []},
             "user": {"type": "str", "default": "llamarig-build"},
         },
         required_if=[("state", "present", ["build", "label"])],

@@ -7,10 +7,10 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.rig_disk import sha256_of, write_whole
+from ansible.module_utils.rig_disk import open_plain, sha256_of, write_whole
 from ansible.module_utils.rig_tree import apply_patch, tree_sha256
 from ansible.module_utils.rig_unpack import RefusedError, unpack
 from ansible.module_utils.rig_user import ChildFailedError, as_user
@@ -51,21 +51,21 @@ def _verified(path: str, sha256: str, what: str) -> None:
         raise RefusedError(f"{what} has sha256 {got}, expected {sha256}")
 
 
-def _make_tree(params: dict[str, Any], work: Path) -> str:
+def _make_tree(archive: IO[bytes], subdir: str, patches: list[tuple[str, bytes]], work: Path) -> str:
     """Unpack and patch in ``work``, as the build user; returns the tree's hash."""
     try:
-        unpack(Path(params["archive"]), work, params["subdir"])
+        unpack(archive, work, subdir)
     except RefusedError as error:
         raise RefusedError(f"the source archive is refused: {error}") from error
     # Source distributions carry the `.git` file of a submodule that is not there; git and CMake trip over it.
     dangling = work / ".git"
     if dangling.is_file():
         dangling.unlink()
-    for patch in params["patches"]:
+    for name, patch in patches:
         try:
-            apply_patch(work, Path(patch["path"]))
+            apply_patch(work, patch)
         except RefusedError as error:
-            raise RefusedError(f"patch {patch['name']} is refused: {error}") from error
+            raise RefusedError(f"patch {name} is refused: {error}") from error
     return tree_sha256(work)
 
 
@@ -102,7 +102,10 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
     dest.mkdir(mode=0o755, parents=True, exist_ok=True)
     tree.mkdir(mode=0o755)
     shutil.chown(tree, params["user"], params["user"])
-    digest = str(as_user(params["user"], lambda: _make_tree(params, tree)))
+    # Read here, used there: the build user may not look into the directory where files arrive.
+    patches = [(str(patch["name"]), Path(patch["path"]).read_bytes()) for patch in params["patches"]]
+    with os.fdopen(open_plain(Path(params["archive"])), "rb") as archive:
+        digest = str(as_user(params["user"], lambda: _make_tree(archive, params["subdir"], patches, tree)))
     write_whole(note, json.dumps({"inputs": inputs, "tree": digest}).encode())
     return {"changed": True, "tree_sha256": digest}
 

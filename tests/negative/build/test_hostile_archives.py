@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible.module_utils.rig_unpack import Limits, RefusedError, unpack
 
 from tests.support.artifacts import archives
 from tests.support.artifacts.archives import link, member
+
+
+def _unpack(archive: Path, dest: Path, *rest: Any, **more: Any) -> None:
+    with archive.open("rb") as file:
+        unpack(file, dest, *rest, **more)
+
 
 HOSTILE = {
     "traversal": ([member("top/a/../../../escaped")], "leaves the archive"),
@@ -35,7 +42,7 @@ def test_a_hostile_archive_is_refused(name: str, tmp_path: Path) -> None:
     dest = tmp_path / "deep" / "tree"
     dest.mkdir(parents=True)
     with pytest.raises(RefusedError, match=says):
-        unpack(archives.write(tmp_path / "a.tar.gz", *members), dest)
+        _unpack(archives.write(tmp_path / "a.tar.gz", *members), dest)
     assert not list(tmp_path.rglob("escaped"))
     assert not Path("/tmp/escaped").exists()
 
@@ -47,7 +54,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     dest.mkdir()
     hostile = archives.write(tmp_path / "a.tar.gz", link("top/d", "../outside"), member("top/d/file"))
     with pytest.raises(RefusedError):
-        unpack(hostile, dest)
+        _unpack(hostile, dest)
     assert not list(outside.iterdir())
 
 
@@ -56,12 +63,12 @@ def test_an_archive_that_unfolds_too_far_is_refused(tmp_path: Path) -> None:
     dest = tmp_path / "tree"
     dest.mkdir()
     with pytest.raises(RefusedError, match="allowed are"):
-        unpack(bomb, dest, limits=Limits(file_bytes=1 << 20))
+        _unpack(bomb, dest, limits=Limits(file_bytes=1 << 20))
     with pytest.raises(RefusedError, match="unfolds to more"):
-        unpack(bomb, dest, limits=Limits(total_bytes=1 << 20))
+        _unpack(bomb, dest, limits=Limits(total_bytes=1 << 20))
     many = archives.write(tmp_path / "b.tar.gz", *(member(f"top/{number}") for number in range(20)))
     with pytest.raises(RefusedError, match="more than 10 files"):
-        unpack(many, dest, limits=Limits(files=10))
+        _unpack(many, dest, limits=Limits(files=10))
 
 
 def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
@@ -73,11 +80,11 @@ def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
     dest = tmp_path / "tree"
     dest.mkdir()
     with pytest.raises(RefusedError, match=r"not a whole tar archive|ends early"):
-        unpack(whole, dest)
+        _unpack(whole, dest)
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "a.tar.gz"
     page.write_text("<html>sign in</html>")
     with pytest.raises(RefusedError, match="not a whole tar archive"):
-        unpack(page, tmp_path)
+        _unpack(page, tmp_path)

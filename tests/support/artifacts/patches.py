@@ -71,9 +71,3 @@ def tree(folder: Path) -> Path:
     (root / "src/main.cpp").write_text(MAIN)
     (root / "CMakeLists.txt").write_text("project(engine)\n")
     return root
-
-
-def written(folder: Path, text: str) -> Path:
-    path = folder / "change.patch"
-    path.write_text(text)
-    return path

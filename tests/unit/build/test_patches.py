@@ -11,21 +11,21 @@ from tests.support.artifacts import patches
 
 def test_an_exact_patch_applies(tmp_path: Path) -> None:
     tree = patches.tree(tmp_path)
-    apply_patch(tree, patches.written(tmp_path, patches.EXACT))
+    apply_patch(tree, patches.EXACT.encode())
     assert "return 7;" in (tree / "src/main.cpp").read_text()
     assert sorted(path.name for path in tree.rglob("*") if path.is_file()) == ["CMakeLists.txt", "main.cpp"]
 
 
 def test_patches_build_on_each_other(tmp_path: Path) -> None:
     tree = patches.tree(tmp_path)
-    apply_patch(tree, patches.written(tmp_path, patches.EXACT))
-    apply_patch(tree, patches.written(tmp_path, patches.SECOND))
+    apply_patch(tree, patches.EXACT.encode())
+    apply_patch(tree, patches.SECOND.encode())
     assert "return 8;" in (tree / "src/main.cpp").read_text()
 
 
 def test_a_new_file_is_made(tmp_path: Path) -> None:
     tree = patches.tree(tmp_path)
-    apply_patch(tree, patches.written(tmp_path, patches.NEW_FILE))
+    apply_patch(tree, patches.NEW_FILE.encode())
     assert (tree / "src/new.cpp").read_text() == "int one = 1;\n"
 
 

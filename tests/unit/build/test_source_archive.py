@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.rig_tree import tree_sha256
 from ansible.module_utils.rig_unpack import unpack
@@ -11,10 +12,15 @@ from ansible.module_utils.rig_unpack import unpack
 from tests.support.artifacts import archives
 
 
+def _unpack(archive: Path, dest: Path, *rest: Any, **more: Any) -> None:
+    with archive.open("rb") as file:
+        unpack(file, dest, *rest, **more)
+
+
 def _unpacked(tmp_path: Path, subdir: str = "vendor/engine") -> Path:
     dest = tmp_path / "tree"
     dest.mkdir()
-    unpack(archives.good(tmp_path / "a.tar.gz"), dest, subdir)
+    _unpack(archives.good(tmp_path / "a.tar.gz"), dest, subdir)
     return dest
 
 

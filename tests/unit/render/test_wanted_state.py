@@ -60,7 +60,7 @@ def test_directories_come_parents_first_and_keys_are_roots_alone() -> None:
         assert below == []
     modes = {path: (mode, owner) for path, mode, owner, _ in directories}
     assert modes["/etc/llamarig/keys"] == ("0700", "root")
-    assert modes["/var/lib/llamarig/build"] == ("0750", "llamarig-build")
+    assert modes["/var/lib/llamarig/build"] == ("0755", "root")
     assert modes["/srv/models/qwen"] == ("0755", "root")
 
 
