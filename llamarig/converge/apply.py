@@ -154,7 +154,7 @@ def _error(host: str, outcome: HostOutcome, run: Run) -> RigError | None:
         return RigError(
             what="Ansible ended before this host was done",
             where=host,
-            why=run.messages[-4000:],
+            why=f"{run.messages[-4000:]}\nansible-playbook ended with status {run.status}".strip(),
             code=ExitCode.HOST_FAILED,
         )
     return None
