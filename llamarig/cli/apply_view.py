@@ -109,6 +109,11 @@ class Progress:
         self._show(str(event.get("host")), str(event.get("label")), done, total, str(event.get("unit") or ""))
 
     def _result(self, event: dict[str, Any]) -> None:
+        result = event.get("result")
+        if isinstance(result, dict) and result.get("taken_over"):
+            who = result.get("holder") or {}
+            by = f"{who.get('who')} on {who.get('from')}" if isinstance(who, dict) else "somebody"
+            self._say(str(event.get("host")), f"took over the lock of {by}: {result['taken_over']}")
         if not self._live and event.get("status") in {"changed", "failed", "unreachable"}:
             self._say(str(event.get("host")), f"{event.get('task')}: {event.get('status')}")
 

@@ -50,6 +50,7 @@ _CAUSES: tuple[tuple[str, str, str], ...] = (
         "install python3 on the host",
     ),
 )
+_LOCKED = re.compile(r"another apply (?:holds|took over) this host's lock")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NOISE = re.compile(
     r"^@+$|^@ .* @$|^Add correct host key in |^Offending .* key in |^\\s+remove with:|^\\s+ssh-keygen -f "
@@ -80,6 +81,9 @@ def explain(host: str, event: Mapping[str, Any]) -> RigError:
     for pattern, what, fix in _CAUSES:
         if re.search(pattern, words, re.IGNORECASE):
             return RigError(what=what, where=host, why=words, fix=fix, code=ExitCode.HOST_FAILED)
+    if _LOCKED.search(words):
+        fix = "wait until it is done; if that process is gone for good, give --break-lock"
+        return RigError(what=words, where=host, fix=fix, code=ExitCode.HOST_FAILED)
     if event.get("status") == "unreachable":
         return RigError(what="the host cannot be reached", where=host, why=words, code=ExitCode.HOST_FAILED)
     if event.get("action") == "fail":

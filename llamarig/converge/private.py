@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 
 def _parent() -> str | None:
@@ -24,11 +27,30 @@ def _parent() -> str | None:
 
 
 @contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the program as Ctrl-C does, so that nothing private is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def private_directory() -> Iterator[Path]:
     """A fresh directory that only this user can enter; gone afterwards, whatever happened."""
     path = Path(tempfile.mkdtemp(prefix="llamarig-", dir=_parent()))
     try:
-        yield path
+        with _ended_in_order():
+            yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
 

@@ -24,7 +24,7 @@ description:
   - C(hold) saves the present link and files as the state to go back to, unless one is held already (an apply was
     killed).
   - C(switch) points the link to a release, which must be whole.
-  - C(keep) makes the held state the former one, after the new one was proven.
+  - C(keep) makes the held state the former one, after the new one was proven, unless nothing has changed since.
   - C(restore) puts the held or the former state back, link and files, and forgets it when it was the held one.
   - Files are small texts and links; a file that was not there is taken away again. Key files do not belong here, or a
     revoked key would come back.
@@ -176,10 +176,14 @@ def switch(root: Path, _state: Path, params: dict[str, Any]) -> dict[str, Any]:
     return {"changed": relative_link(link, directory)}
 
 
-def keep(_root: Path, state: Path, _params: dict[str, Any]) -> dict[str, Any]:
-    """The held state becomes the former one, in one rename."""
+def keep(root: Path, state: Path, _params: dict[str, Any]) -> dict[str, Any]:
+    """The held state becomes the former one, in one rename; one that is the present one is no way back."""
     held = state / "held.json"
-    if not held.exists():
+    kept = read_state(held)
+    if kept is None:
+        return {"changed": False}
+    if kept["release"] == current(root) and all(saved(Path(entry["path"])) == entry for entry in kept["files"]):
+        held.unlink()
         return {"changed": False}
     held.replace(state / "former.json")
     sync(state)
