@@ -20,8 +20,8 @@ HUB = "models:\n  smol: {repo: acme/m, revision: unlocked, file: m.gguf, sha256:
 LOCAL = f"models:\n  smol: {{controller-path: m.gguf, sha256: {sha256(DATA)}, size: {len(DATA)}, header: none}}\n"
 
 
-def locked(hub: FakeHub, root: Path, models: str = HUB, **repository: object) -> Locked:
-    hub.repositories.setdefault("acme/m", Repository({MAIN: {"m.gguf": DATA}}, MAIN, **repository))  # type: ignore[arg-type]
+def locked(hub: FakeHub, root: Path, models: str = HUB, *, private: bool = False) -> Locked:
+    hub.repositories.setdefault("acme/m", Repository({MAIN: {"m.gguf": DATA}}, MAIN, private))
     write_project(root, spec(models))
     return lock_project(root)
 

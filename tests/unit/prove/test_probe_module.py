@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.observe.load import module
+from tests.support.observe.load import module, part
 from tests.support.standins.server import serving
 from tests.support.standins.server_engine import KEY, FakeEngine, handler
 
@@ -33,13 +33,23 @@ def service(address: str, tmp_path: Path, **changes: Any) -> dict[str, Any]:
 
 def talk(rig_probe: Any, asked: dict[str, Any], *, ours: bool = True) -> dict[str, Any]:
     said, key = rig_probe._talk(asked, LIMITS, ours)
-    scrubbed: dict[str, Any] = rig_probe._scrubbed(rig_probe.clip(said), key) if key else said
-    return scrubbed
+    clipped: dict[str, Any] = rig_talk().clip(said)
+    return rig_probe._scrubbed(clipped, key) if key else clipped
+
+
+def rig_talk() -> Any:
+    return part("rig_talk")
 
 
 @pytest.fixture
 def rig_probe() -> Any:
     return module("rig_probe")
+
+
+@pytest.fixture
+def witness() -> Any:
+    module("rig_probe")
+    return part("rig_witness")
 
 
 def test_every_question_is_asked_and_answered(rig_probe: Any, tmp_path: Path) -> None:
@@ -97,18 +107,28 @@ def test_a_server_that_still_loads_is_not_asked_for_a_completion(rig_probe: Any,
 def test_an_answer_that_never_ends_is_cut_off_in_time(rig_probe: Any, tmp_path: Path) -> None:
     with serving(handler(FakeEngine(drip=True))) as address:
         began = time.monotonic()
-        answer = rig_probe.ask(rig_probe.connector(service(address, tmp_path)), "/props", 0.5)
+        answer = rig_talk().ask(rig_talk().connector(service(address, tmp_path)), "/props", 0.5)
         assert time.monotonic() - began < 2
     assert "no whole answer within 0.5 s" in answer["error"]
 
 
 def test_an_answer_that_is_too_long_is_cut_off(rig_probe: Any, tmp_path: Path) -> None:
     with serving(handler(FakeEngine(flood=True))) as address:
-        answer = rig_probe.ask(rig_probe.connector(service(address, tmp_path)), "/props", 5)
+        answer = rig_talk().ask(rig_talk().connector(service(address, tmp_path)), "/props", 5)
     assert "longer than" in answer["error"]
 
 
-@pytest.mark.parametrize("garbage", [b"[" * 100_000, b"\xff\xfe", b"null", b'{"choices": [3], "data": 7}', b"NaN"])
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 400 + b"1e999" + b"}" * 400,
+        b"\xff\xfe",
+        b"null",
+        b'{"choices": [3], "data": 7}',
+        b"NaN",
+    ],
+)
 def test_garbage_is_returned_as_such(rig_probe: Any, tmp_path: Path, garbage: bytes) -> None:
     with serving(handler(FakeEngine(keyed=False, garbage=garbage))) as address:
         said = talk(rig_probe, service(address, tmp_path, key_file=""))
@@ -117,7 +137,7 @@ def test_garbage_is_returned_as_such(rig_probe: Any, tmp_path: Path, garbage: by
 
 
 def test_nobody_there_is_an_error_in_words(rig_probe: Any, tmp_path: Path) -> None:
-    answer = rig_probe.ask(rig_probe.connector(service("127.0.0.1:1", tmp_path)), "/health", 2)
+    answer = rig_talk().ask(rig_talk().connector(service("127.0.0.1:1", tmp_path)), "/health", 2)
     assert "refused" in answer["error"]
 
 
@@ -153,29 +173,31 @@ def on_socket(path: Path, engine: FakeEngine) -> Iterator[None]:
         server.server_close()
 
 
-def test_a_unix_socket_is_spoken_to_and_its_owner_is_told_by_the_kernel(rig_probe: Any, tmp_path: Path) -> None:
+def test_a_unix_socket_is_spoken_to_and_its_owner_is_told_by_the_kernel(
+    rig_probe: Any, witness: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "chat.sock"
     asked = {**service("x:1", tmp_path), "address": str(path), "port": 0}
     with on_socket(path, FakeEngine()):
         assert talk(rig_probe, asked)["completion"]["json"]["text"] == "Hello!"
-        assert rig_probe.owner(asked, os.getpid()) == {"pid": os.getpid(), "ours": True, "why": ""}
-        other = rig_probe.owner(asked, 1)
+        assert witness.owner(asked, os.getpid()) == {"pid": os.getpid(), "ours": True, "why": ""}
+        other = witness.owner(asked, 1)
     assert other["ours"] is False
     assert str(os.getpid()) in other["why"]
 
 
-def test_the_owner_of_a_port_is_told_by_the_kernels_tables(rig_probe: Any, tmp_path: Path) -> None:
+def test_the_owner_of_a_port_is_told_by_the_kernels_tables(witness: Any, tmp_path: Path) -> None:
     with serving(handler(FakeEngine())) as address:
         asked = service(address, tmp_path)
-        assert rig_probe.owner(asked, os.getpid())["ours"] is True
+        assert witness.owner(asked, os.getpid())["ours"] is True
         with subprocess.Popen(["sleep", "30"]) as stranger:
-            assert rig_probe.owner(asked, stranger.pid)["ours"] is False
+            assert witness.owner(asked, stranger.pid)["ours"] is False
             stranger.kill()
-    assert rig_probe.owner(asked, os.getpid())["why"] == "nothing listens there"
-    assert rig_probe.owner(asked, 0)["why"] == "the unit has no main process"
+    assert witness.owner(asked, os.getpid())["why"] == "nothing listens there"
+    assert witness.owner(asked, 0)["why"] == "the unit has no main process"
 
 
-def test_a_wildcard_listener_of_another_process_counts(rig_probe: Any, tmp_path: Path) -> None:
+def test_a_wildcard_listener_of_another_process_counts(witness: Any, tmp_path: Path) -> None:
     """It would get what a crashed service no longer takes."""
     code = (
         "import socket, time; s = socket.socket(); s.bind(('0.0.0.0', 0)); s.listen(); "
@@ -185,8 +207,8 @@ def test_a_wildcard_listener_of_another_process_counts(rig_probe: Any, tmp_path:
         assert stranger.stdout is not None
         port = int(stranger.stdout.readline())
         asked = service(f"127.0.0.1:{port}", tmp_path)
-        assert rig_probe.owner(asked, os.getpid())["ours"] is False
-        assert rig_probe.owner(asked, stranger.pid)["ours"] is True
+        assert witness.owner(asked, os.getpid())["ours"] is False
+        assert witness.owner(asked, stranger.pid)["ours"] is True
         stranger.kill()
 
 
@@ -197,7 +219,7 @@ def test_a_wildcard_listener_of_another_process_counts(rig_probe: Any, tmp_path:
 def test_a_key_file_without_a_usable_key_is_said(rig_probe: Any, tmp_path: Path, content: str, why: str) -> None:
     path = tmp_path / "keys"
     path.write_text(content)
-    key, said = rig_probe.first_key(str(path))
+    key, said = rig_talk().first_key(str(path))
     assert key == ""
     assert why in said
 
@@ -207,9 +229,9 @@ def test_a_key_file_that_is_a_link_or_a_directory_is_not_read(rig_probe: Any, tm
     real.write_text(f"{KEY}\n")
     link = tmp_path / "link"
     link.symlink_to(real)
-    assert rig_probe.first_key(str(link))[0] == ""
-    assert rig_probe.first_key(str(tmp_path))[0] == ""
-    assert rig_probe.first_key(str(real))[0] == KEY
+    assert rig_talk().first_key(str(link))[0] == ""
+    assert rig_talk().first_key(str(tmp_path))[0] == ""
+    assert rig_talk().first_key(str(real))[0] == KEY
 
 
 def stand_in(tmp_path: Path, name: str, body: str) -> str:
@@ -220,48 +242,48 @@ def stand_in(tmp_path: Path, name: str, body: str) -> str:
 
 
 def test_the_drivers_account_is_read_a_line_a_process(
-    rig_probe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    witness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stand-in for nvidia-smi; the rows are composed in the form of --query-compute-apps."""
     rows = "812, GPU-a, 23952\\n813, GPU-b, [N/A]\\nnonsense\\n"
-    monkeypatch.setattr(rig_probe, "PATH", stand_in(tmp_path, "nvidia-smi", f"printf '{rows}'"))
-    assert rig_probe.vram() == {
+    monkeypatch.setattr(witness, "PATH", stand_in(tmp_path, "nvidia-smi", f"printf '{rows}'"))
+    assert witness.vram() == {
         "processes": [{"pid": 812, "uuid": "GPU-a", "mib": 23952.0}, {"pid": 813, "uuid": "GPU-b", "mib": None}],
         "error": "",
     }
 
 
-def test_a_driver_that_does_not_answer_is_said(rig_probe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rig_probe, "PATH", stand_in(tmp_path, "nvidia-smi", "echo version mismatch; exit 18"))
-    assert "version mismatch" in rig_probe.vram()["error"]
-    monkeypatch.setattr(rig_probe, "SMI_SECONDS", 0.2)
-    monkeypatch.setattr(rig_probe, "PATH", stand_in(tmp_path, "nvidia-smi", "exec sleep 5"))
-    assert "no answer" in rig_probe.vram()["error"]
-    monkeypatch.setattr(rig_probe, "PATH", "/nonexistent")
-    assert rig_probe.vram()["error"] == "nvidia-smi is not there"
+def test_a_driver_that_does_not_answer_is_said(witness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness, "PATH", stand_in(tmp_path, "nvidia-smi", "echo version mismatch; exit 18"))
+    assert "version mismatch" in witness.vram()["error"]
+    monkeypatch.setattr(witness, "SMI_SECONDS", 0.2)
+    monkeypatch.setattr(witness, "PATH", stand_in(tmp_path, "nvidia-smi", "exec sleep 5"))
+    assert "no answer" in witness.vram()["error"]
+    monkeypatch.setattr(witness, "PATH", "/nonexistent")
+    assert witness.vram()["error"] == "nvidia-smi is not there"
 
 
 def test_only_the_telling_lines_of_a_start_are_kept(
-    rig_probe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    witness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, last = "load_tensors: offloaded 31/31 layers to GPU", "KV buffer size = 1 MiB"
     body = f"echo '{first}'; yes 'user text' | head -5000; echo '{last}'"
-    monkeypatch.setattr(rig_probe, "PATH", stand_in(tmp_path, "journalctl", body))
-    assert rig_probe.journal("a" * 32)["lines"] == [first, last]
-    assert "never started" in rig_probe.journal("; reboot")["error"]
+    monkeypatch.setattr(witness, "PATH", stand_in(tmp_path, "journalctl", body))
+    assert witness.journal("a" * 32)["lines"] == [first, last]
+    assert "never started" in witness.journal("; reboot")["error"]
 
 
-def test_a_journal_without_end_is_left_in_time(rig_probe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rig_probe, "JOURNAL_SECONDS", 1)
-    monkeypatch.setattr(rig_probe, "PATH", stand_in(tmp_path, "journalctl", "echo 'offload'; exec sleep 20"))
+def test_a_journal_without_end_is_left_in_time(witness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness, "JOURNAL_SECONDS", 1)
+    monkeypatch.setattr(witness, "PATH", stand_in(tmp_path, "journalctl", "echo 'offload'; exec sleep 20"))
     began = time.monotonic()
-    found = rig_probe.journal("a" * 32)
+    found = witness.journal("a" * 32)
     assert time.monotonic() - began < 5
     assert found["lines"] == ["offload"]
     assert "no whole answer" in found["error"]
 
 
-def test_code_from_elsewhere_in_a_process_is_told(rig_probe: Any, tmp_path: Path) -> None:
-    own = rig_probe.mapped(os.getpid(), "")
+def test_code_from_elsewhere_in_a_process_is_told(witness: Any, tmp_path: Path) -> None:
+    own = witness.mapped(os.getpid(), "")
     assert own["error"] == ""
-    assert rig_probe.mapped(0, "")["error"]
+    assert witness.mapped(0, "")["error"]
