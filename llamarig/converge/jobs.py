@@ -24,6 +24,7 @@ _STEP = re.compile(r"\[(\d+)/(\d+)\]")
 _ADVICE = {
     "oom-kill": "the machine ran out of memory; give engine.build a smaller `jobs` or a bigger `job-mib`",
     "timeout": "it ran past its time limit",
+    "signal": "something on the host ended it; apply again: what was finished is not done again",
     "absent": "apply again: what was finished is not done again",
 }
 

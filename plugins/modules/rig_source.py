@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +23,7 @@ description:
   - Unpacks a source archive, checked by sha256, as the build user, applies patches in order with no fuzz,
     and reports the hash of the tree.
   - A tree that is there already, from the same archive and patches and with the same hash, is left alone.
+  - Only one build directory is kept; those that failed builds of other releases left are removed, their jobs ended.
 options:
   archive: {description: Path of the archive on the host., type: path, required: true}
   sha256: {description: What the archive must hash to., type: str, required: true}
@@ -33,6 +35,7 @@ options:
     default: []
   dest: {description: The build directory; the tree comes to C(src) in it., type: path, required: true}
   user: {description: The build user., type: str, required: true}
+  job_prefix: {description: What the names of build jobs begin with., type: str, default: llamarig-build-}
 """
 
 RETURN = r"""
@@ -81,6 +84,15 @@ def _held(params: dict[str, Any], inputs: dict[str, Any], note: Path) -> str | N
     return str(found) if found == known["tree"] else None
 
 
+def _remove_others(dest: Path, job_prefix: str) -> None:
+    for other in dest.parent.iterdir() if dest.parent.is_dir() else ():
+        if other != dest and other.is_dir() and not other.is_symlink():
+            unit = f"{job_prefix}{other.name}.service"
+            for verb in ("stop", "reset-failed"):
+                subprocess.run(["systemctl", verb, "--", unit], capture_output=True, check=False)  # noqa: S603, S607 - no shell
+            shutil.rmtree(other)
+
+
 def _run(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     inputs = {
@@ -96,6 +108,7 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
     _verified(params["archive"], params["sha256"], "the source archive")
     for patch in params["patches"]:
         _verified(patch["path"], patch["sha256"], f"patch {patch['name']}")
+    _remove_others(dest, params["job_prefix"])
     note.unlink(missing_ok=True)
     tree = dest / "src"
     shutil.rmtree(tree, ignore_errors=True)
@@ -119,6 +132,7 @@ def main() -> None:
             "patches": {"type": "list", "elements": "dict", "default": []},
             "dest": {"type": "path", "required": True},
             "user": {"type": "str", "required": True},
+            "job_prefix": {"type": "str", "default": "llamarig-build-"},
         },
         supports_check_mode=True,
     )
