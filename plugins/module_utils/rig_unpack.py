@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 MAX_NAME = 1024
+DELETE = 0x7F
 
 
 class RefusedError(Exception):
@@ -34,7 +35,7 @@ def _checked_name(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if not name or name.startswith("/") or ".." in path.parts or "\\" in name:
         raise RefusedError(f"member {name[:200]!r} has an absolute path or one that leaves the archive")
-    if len(name) > MAX_NAME or any(ord(char) < ord(" ") or ord(char) == 0x7F for char in name):  # noqa: PLR2004 - DEL
+    if len(name) > MAX_NAME or any(ord(char) < ord(" ") or ord(char) == DELETE for char in name):
         raise RefusedError(f"member {name[:200]!r} has a name that is too long or holds control characters")
     return path
 

@@ -85,7 +85,7 @@ def _extra(release: Path, known: set[str]) -> Iterator[str]:
 def _sandboxed(user: str, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a new binary as the build user, without network and with an empty environment."""
     drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
-    return subprocess.run(  # noqa: S603 - no shell
+    return subprocess.run(  # noqa: S603 - no shell, and a user without rights
         ["/usr/bin/unshare", "--net", *drop, *command],
         capture_output=True, text=True, errors="replace", check=False, timeout=120, cwd="/",
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"},

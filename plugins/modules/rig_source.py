@@ -89,7 +89,7 @@ def _remove_others(dest: Path, job_prefix: str) -> None:
         if other != dest and other.is_dir() and not other.is_symlink():
             unit = f"{job_prefix}{other.name}.service"
             for verb in ("stop", "reset-failed"):
-                subprocess.run(["systemctl", verb, "--", unit], capture_output=True, check=False)  # noqa: S603, S607 - no shell
+                subprocess.run(["/usr/bin/systemctl", verb, "--", unit], capture_output=True, check=False)  # noqa: S603 - no shell, a name of ours
             shutil.rmtree(other)
 
 
