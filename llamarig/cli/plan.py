@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _BAR = 40
 _COLOURS = ("cyan", "blue", "magenta", "green", "yellow", "bright_blue", "bright_magenta", "bright_green", "white")
+_SIZES_UNKNOWN = ("header-unknown", "projector-size-unknown")
 _SEVERITIES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
@@ -43,8 +44,7 @@ def plan(
 def _show(plan: Plan, argv: bool) -> None:
     from rich.markup import escape
 
-    verdict = "[green]fits[/]" if plan.fits else "[bold red]does not fit[/]"
-    out().print(f"[bold]{escape(plan.host)}[/] {verdict}")
+    out().print(f"[bold]{escape(plan.host)}[/] {_verdict(plan)}")
     for device in plan.devices:
         out().print(_device_line(device))
         if device.services:
@@ -58,6 +58,13 @@ def _show(plan: Plan, argv: bool) -> None:
     _show_alternatives(plan)
     if argv:
         _show_arguments(plan)
+
+
+def _verdict(plan: Plan) -> str:
+    if not plan.fits:
+        return "[bold red]does not fit[/]"
+    unknown = any(finding.code in _SIZES_UNKNOWN for finding in plan.findings)
+    return "[yellow]fits as far as it is known[/]" if unknown else "[green]fits[/]"
 
 
 def _device_line(device: DevicePlan) -> str:
