@@ -179,10 +179,10 @@ def local_run(command: str) -> Run:
 def test_host() -> Iterator[tuple[Run, list[Subject]]]:
     """A provisioned test host with the demo's model and the tiny hybrid."""
     from lab import Lab  # noqa: PLC0415 - a user's own engine needs no test host
-    from lab.project import Project, demo_spec  # noqa: PLC0415 - see above
+    from lab.project import Project, demo_spec  # noqa: PLC0415 - a user's own engine needs no test host
 
     sys.path.insert(0, str(ROOT))
-    from tests.support.tiny_models import write_qwen35  # noqa: PLC0415 - see above
+    from tests.support.tiny_models import write_qwen35  # noqa: PLC0415 - found below the checkout only
 
     with Lab("memory") as lab, tempfile.TemporaryDirectory() as scratch:
         host = lab.host("memory", fresh=True)
