@@ -32,6 +32,7 @@ options:
   label: {description: What C(--version) must show., type: str, default: ""}
   provenance: {description: Keys of provenance.json that are known before., type: dict, default: {}}
   patches: {description: The patches of the source in order., type: list, elements: dict, default: []}
+  force: {description: Whether to replace one that agrees with its own provenance.json., type: bool, default: false}
   user: {description: Who runs the new binary for the checks., type: str, default: llamarig-build}
 """
 
@@ -183,7 +184,8 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     release = Path(params["releases"]) / params["id"]
     problems = problems_of(release) if release.exists() else ["it is not there"]
-    if params["state"] == "checked" or not problems:
+    replace = bool(problems) or params["force"]
+    if params["state"] == "checked" or not replace:
         return {"changed": False, "intact": not problems, "problems": problems}
     if not module.check_mode:
         _install(params, release)
@@ -201,6 +203,7 @@ def main() -> None:
             "label": {"type": "str", "default": ""},
             "provenance": {"type": "dict", "default": {}},
             "patches": {"type": "list", "elements": "dict", "default": []},
+            "force": {"type": "bool", "default": False},
             "user": {"type": "str", "default": "llamarig-build"},
         },
         required_if=[("state", "present", ["build", "label"])],

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 import rig_release
 
 
@@ -76,3 +78,29 @@ def test_without_provenance_nothing_is_trusted(tmp_path: Path) -> None:
     made = release(tmp_path)
     (made / "provenance.json").write_text("[]")
     assert rig_release.problems_of(made)[0].startswith("provenance.json cannot be read")
+
+
+@pytest.mark.parametrize(("force", "content"), [(False, b"tampered"), (True, b"program")])
+def test_only_a_forced_build_replaces_one_whose_provenance_was_changed_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool, content: bytes
+) -> None:
+    made = release(tmp_path)
+    (made / "bin/llama-server").write_bytes(b"tampered")
+    listed = json.loads((made / "provenance.json").read_text())
+    listed["files"]["bin/llama-server"] = hashlib.sha256(b"tampered").hexdigest()
+    (made / "provenance.json").write_text(json.dumps(listed))
+    monkeypatch.setattr(rig_release, "_check", lambda *_: None)
+    params = {
+        "state": "present",
+        "id": "id",
+        "releases": str(tmp_path),
+        "build": str(tmp_path / "out"),
+        "programs": ["llama-server"],
+        "label": "x",
+        "provenance": {},
+        "patches": [],
+        "force": force,
+    }
+    told = rig_release._run(SimpleNamespace(params=params, check_mode=False))
+    assert told["changed"] is force
+    assert (made / "bin/llama-server").read_bytes() == content
