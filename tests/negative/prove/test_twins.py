@@ -6,6 +6,7 @@ A check that stands on the broken one is red as blocked; nothing else changes co
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -289,6 +290,12 @@ def test_planted_on_a_cuda_host(name: str, plant: Plant) -> None:
 def test_every_check_has_a_twin() -> None:
     made = {f"chat/{rule.name}" for rule in SERVICE_RULES} | {f"host/{rule.name}" for rule in HOST_RULES}
     assert {name for name, _ in CPU + CUDA} == made
+
+
+def test_every_check_is_in_the_reference() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "checks.md").read_text()
+    listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    assert listed == {rule.name for rule in SERVICE_RULES} | {f"host/{rule.name}" for rule in HOST_RULES}
 
 
 def test_two_proofs_without_contradiction_are_enough() -> None:
