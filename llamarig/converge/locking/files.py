@@ -31,6 +31,8 @@ class Content:
     size: int
     revision: str | None = None
     beginning: Callable[[], BinaryIO] | None = None
+    newest: str | None = None
+    """Where the repository's default branch is now."""
 
 
 @dataclass
@@ -95,7 +97,8 @@ class Finder:
     def _in_hub(self, repo: str, file: ModelFile) -> Content:
         http = self.http()
         hub = Hub(http)
-        revision = hub.commit(repo) if file.revision in (None, UNLOCKED) else str(file.revision)
+        newest = hub.commit(repo)
+        revision = newest if file.revision in (None, UNLOCKED) else str(file.revision)
         entry = hub.file(repo, revision, str(file.file))
         sha256 = entry.sha256 or hash_all(http, entry.url, self.progress, hub.headers())[0]
         return Content(
@@ -103,6 +106,7 @@ class Finder:
             entry.size,
             revision,
             lambda: cast(BinaryIO, RemoteFile(http, entry.url, entry.size, hub.headers())),
+            newest,
         )
 
     def _at_url(self, url: str, file: ModelFile) -> Content:

@@ -41,7 +41,12 @@ class ModelLocker:
     def _file(self, work: HostWork, file: ModelFile) -> dict[str, Value]:
         """A file's open values."""
         open_ = [key for key in LOCKABLE if getattr(file, key) == UNLOCKED]
-        found = self.finder.find(file, work.host) if open_ else None
+        if not open_:
+            return {}
+        found = self.finder.find(file, work.host)
+        pinned, newest = str(file.revision), found.newest
+        if newest is not None and "revision" not in open_ and not newest.startswith(pinned):
+            work.notes.append(f"{file.repo} moved: {pinned[:12]} -> {newest[:12]}; the spec keeps {pinned[:12]}")
         return {key: getattr(found, key) for key in open_}
 
     def _header(self, work: HostWork, loc: Loc, parts: list[tuple[Loc, ModelFile]]) -> None:

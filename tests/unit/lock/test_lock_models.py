@@ -74,7 +74,9 @@ def test_a_pinned_revision_is_kept_when_the_branch_has_moved(hub: FakeHub, tmp_p
     write_project(tmp_path, spec(HUB.replace("revision: unlocked", f"revision: {OLDER}")))
     found = lock_project(tmp_path)
     assert {change.key: change.new for change in found.hosts[0].changes}["models.smol.sha256"] == sha256(old)
-    assert "revision" not in found.diff(tmp_path).replace(f" revision: {OLDER}", "")
+    assert f"+    revision: {MAIN}" not in found.diff(tmp_path)
+    note = f"acme/smol-GGUF moved: {OLDER[:12]} -> {MAIN[:12]}; the spec keeps {OLDER[:12]}"
+    assert found.hosts[0].notes == [note]
 
 
 def test_a_locked_model_without_sidecar_gets_one(hub: FakeHub, tmp_path: Path) -> None:
