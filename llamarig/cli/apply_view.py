@@ -69,6 +69,11 @@ class Progress:
         self._said: dict[tuple[str, str], float] = {}
         self._started = time.monotonic()
 
+    @property
+    def rows(self) -> int:
+        """Rows of the live view: one a host that did anything."""
+        return len(self._rows)
+
     def __enter__(self) -> Progress:
         if self._live:
             from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn

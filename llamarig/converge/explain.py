@@ -53,7 +53,7 @@ _CAUSES: tuple[tuple[str, str, str], ...] = (
 _LOCKED = re.compile(r"another apply (?:holds|took over) this host's lock")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NOISE = re.compile(
-    r"^@+$|^@ .* @$|^Add correct host key in |^Offending .* key in |^\\s+remove with:|^\\s+ssh-keygen -f "
+    r"^@+$|^@ .* @$|^Add correct host key in |^Offending .* key in |^\s+remove with:|^\s+ssh-keygen -f "
 )
 """Lines of ssh that are decoration, or advice about a file of ours that is gone by then."""
 _LIMIT = 6000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llamarig.converge.wanted import spec_of
 from llamarig.errors import ExitCode, RigError
@@ -11,19 +11,6 @@ if TYPE_CHECKING:
     from llamarig.plan.types import Plan
     from llamarig.spec.load import LoadedHost
 
-_UNLOCKED = "unlocked"
-
-
-def unlocked_keys(value: Any, path: str = "") -> list[str]:
-    """Every key of a spec (as plain data) that still says ``unlocked``, as ``models.qwen.sha256``."""
-    if value == _UNLOCKED:
-        return [path]
-    if isinstance(value, dict):
-        return [found for key, item in value.items() for found in unlocked_keys(item, f"{path}.{key}".lstrip("."))]
-    if isinstance(value, list):
-        return [found for at, item in enumerate(value) for found in unlocked_keys(item, f"{path}[{at}]")]
-    return []
-
 
 def refusals(loaded: LoadedHost, plan: Plan) -> list[RigError]:
     """Why this host must not be applied; empty when it may."""
@@ -31,16 +18,6 @@ def refusals(loaded: LoadedHost, plan: Plan) -> list[RigError]:
 
     spec = spec_of(loaded)
     errors = [*refused_by_apply(spec)]
-    unlocked = unlocked_keys(spec.model_dump(mode="json", by_alias=True))
-    if unlocked:
-        errors.append(
-            RigError(
-                what="not everything is pinned: " + ", ".join(unlocked),
-                where=str(loaded.path),
-                why="apply installs only what is known by its hash",
-                fix=f"llamarig lock {loaded.host}",
-            )
-        )
     errors += [
         RigError(
             what=finding.message,

@@ -91,13 +91,15 @@ def complaints(known: dict[str, str], flags: list[str]) -> list[str]:
     return found
 
 
+def rights_of(account: pwd.struct_passwd) -> dict[str, Any]:
+    """How to start a program as that user and with no further group."""
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
 def help_of(binary: Path, user: str) -> str:
-    account = pwd.getpwnam(user)
+    rights = rights_of(pwd.getpwnam(user))
     done = subprocess.run(  # noqa: S603 - the release's own server, with one fixed argument and no rights
         [str(binary), "--help"],
-        user=account.pw_uid,
-        group=account.pw_gid,
-        extra_groups=[],
         cwd="/",
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
@@ -105,6 +107,7 @@ def help_of(binary: Path, user: str) -> str:
         stderr=subprocess.STDOUT,
         timeout=TIMEOUT_S,
         check=False,
+        **rights,
     )
     text = done.stdout[:MAX_BYTES].decode("utf-8", "replace")
     if done.returncode != 0:
