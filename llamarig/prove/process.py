@@ -8,6 +8,7 @@ from typing import Any
 from llamarig.prove.check import Outcome, Rule
 from llamarig.prove.hostile import integer, mapping, sequence, show, text
 from llamarig.prove.services import View
+from llamarig.render.wanted import UNITS
 
 STEERING = ("LLAMA_", "GGML_", "MTMD_", "CUDA_")
 """Prefixes of the variables that change what the engine does."""
@@ -28,6 +29,22 @@ def unit_state(view: View) -> Outcome:
     if wrong:
         return False, "; ".join(wrong) + f"; its own words: journalctl -u {view.service['unit']}"
     return True, f"running as process {view.pid}"
+
+
+def files(view: View) -> Outcome:
+    """The unit and what else the service reads at start have the planned content; nothing is laid over the unit."""
+    name = view.service["name"]
+    planned = {file["path"]: file["sha256"] for file in view.wanted["files"] if name in file["restarts"]}
+    wrong = [
+        f"{path} {'differs' if mapping(view.observed, 'files', path).get('type') == 'file' else 'is not there'}"
+        for path, digest in planned.items()
+        if text(view.observed, "files", path, "sha256") != digest
+    ]
+    fragment, place = text(view.unit, "fragment"), f"{UNITS}/{view.service['unit']}"
+    if fragment != place:
+        wrong.append(f"systemd reads {show(fragment) or 'nothing'} instead of {place}")
+    wrong += [f"{show(path)} changes it" for path in sequence(view.unit, "drop-ins") if path not in list(planned)]
+    return not wrong, "; ".join(wrong[:5]) or f"{len(planned)} files as planned, no other drop-in"
 
 
 def restarts(view: View) -> Outcome:
@@ -128,6 +145,7 @@ def port(view: View) -> Outcome:
 
 RULES: tuple[Rule[View], ...] = (
     Rule("unit", unit_state),
+    Rule("files", files),
     Rule("restarts", restarts, needs=("unit",)),
     Rule("user", user, needs=("unit",)),
     Rule("executable", executable, needs=("unit",)),

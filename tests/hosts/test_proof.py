@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,18 +59,30 @@ def drop_in(demo: Host, text: str) -> Iterator[None]:
     """A drop-in that somebody laid on the unit by hand, and the service restarted with it."""
     place = f"/etc/systemd/system/{UNIT}.d/by-hand.conf"
     again = f"systemctl daemon-reload && systemctl restart {UNIT}"
-    demo.ssh(f"mkdir -p {Path(place).parent} && printf '{text}' > {place} && {again}")
+    demo.ssh(f"mkdir -p {Path(place).parent} && printf %s {shlex.quote(text)} > {place} && {again}")
     try:
         yield
     finally:
         demo.ssh(f"rm -r {Path(place).parent} && {again}")
 
 
-def test_a_variable_that_nobody_planned_is_red(demo: Host, project: Project) -> None:
-    with drop_in(demo, "[Service]\\nEnvironment=GGML_CUDA_FORCE_MMQ=1\\nUnsetEnvironment=\\n"):
+def test_a_drop_in_is_red_and_its_variable_does_not_reach_the_engine(demo: Host, project: Project) -> None:
+    """The start probe passes on planned variables alone, so only the drop-in itself is to be seen."""
+    with drop_in(demo, "[Service]\nEnvironment=GGML_CUDA_FORCE_MMQ=1\n"):
         code, checks = verified(project)
     assert code == 1
-    assert red(checks) == ["chat/environment"]
+    assert red(checks) == ["chat/files"]
+    assert "by-hand.conf" in checks["chat/files"]["detail"]
+    assert checks["chat/environment"]["ok"]
+
+
+def test_a_server_that_is_started_past_the_probe_with_a_variable_is_red(demo: Host, project: Project) -> None:
+    words = demo.ssh(f"tr '\\0' '\\n' < /proc/$(systemctl show -p MainPID --value {UNIT})/cmdline").split()
+    text = f"[Service]\nExecStart=\nExecStart=/usr/bin/env GGML_CUDA_FORCE_MMQ=1 {' '.join(words)}\n"
+    with drop_in(demo, text):
+        code, checks = verified(project)
+    assert code == 1
+    assert set(red(checks)) == {"chat/files", "chat/environment"}
     assert "GGML_CUDA_FORCE_MMQ" in checks["chat/environment"]["detail"]
 
 

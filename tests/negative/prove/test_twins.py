@@ -118,7 +118,26 @@ def argument(case: Case) -> None:
     case.process["argv"] = ["8192" if word == "4096" else word for word in case.process["argv"]]
 
 
+UNIT_FILE = "/etc/systemd/system/llama-chat.service"
+
+
+def planned_file(sha256: str | None) -> Plant:
+    """The unit is planned with a content; what lies there has ``sha256``, or nothing does."""
+
+    def plant(case: Case) -> None:
+        case.wanted["files"] = [{"path": UNIT_FILE, "sha256": "1" * 64, "restarts": ["chat"]}]
+        case.observed["files"] = {
+            UNIT_FILE: {"type": "absent"} if sha256 is None else {"type": "file", "sha256": sha256}
+        }
+
+    return plant
+
+
 CPU: list[tuple[str, Plant]] = [
+    ("chat/files", planned_file("2" * 64)),
+    ("chat/files", planned_file(None)),
+    ("chat/files", lambda case: case.unit.update({"fragment": "/run/systemd/system/llama-chat.service"})),
+    ("chat/files", lambda case: case.unit.update({"drop-ins": [f"{UNIT_FILE}.d/x.conf"]})),
     ("host/current", lambda case: case.observed.__setitem__("current", "releases/4df29be4f-000000000002")),
     ("host/release", release_edited),
     ("host/release", release_file_missing),
@@ -296,6 +315,13 @@ def test_every_check_is_in_the_reference() -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "checks.md").read_text()
     listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     assert listed == {rule.name for rule in SERVICE_RULES} | {f"host/{rule.name}" for rule in HOST_RULES}
+
+
+def test_planned_files_as_planned_are_fine() -> None:
+    case = cpu_case()
+    planned_file("1" * 64)(case)
+    case.unit["drop-ins"] = []
+    assert case.judge()["chat/files"].ok
 
 
 def test_two_proofs_without_contradiction_are_enough() -> None:

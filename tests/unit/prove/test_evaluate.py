@@ -13,6 +13,7 @@ from tests.support.proof.cases import Case, cpu_case, cuda_case
 
 SERVICE_CHECKS = [
     "unit",
+    "files",
     "restarts",
     "user",
     "executable",
