@@ -50,7 +50,7 @@ def archive(shelf: Shelf, url: str, commit: str, progress: Progress) -> tuple[st
             what="a commit that is fetched from git must be written in full",
             where=where,
             why=f"it has {len(commit)} of {FULL} digits",
-            fix="write all 40 digits in engine.commit, or run `llamarig lock`",
+            fix="write all 40 digits in engine.commit; `git rev-parse` in a clone of it prints them",
         )
     note = shelf.partial(f"git archive {commit}").with_suffix(".json")
     with shelf.busy(f"git {url}"):

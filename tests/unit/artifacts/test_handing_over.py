@@ -203,7 +203,8 @@ def test_a_commit_that_is_not_there_or_not_whole_is_refused(tmp_path: Path) -> N
     url = (tmp_path / "engine").as_uri()
     with pytest.raises(RigError, match="cannot be had from git"):
         artifacts.source(_release("git", url, "", "1" * 40), tmp_path)
-    with pytest.raises(RigError, match="written in full"):
+    with pytest.raises(RigError, match="written in full") as short:
         artifacts.source(_release("git", url, "", "1" * 9), tmp_path)
+    assert "llamarig lock" not in short.value.fix, "lock does not complete a commit"
     with pytest.raises(RigError, match="cannot be had from git"):
         artifacts.source(_release("git", "--upload-pack=touch /tmp/owned", "", "1" * 40), tmp_path)
