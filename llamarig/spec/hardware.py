@@ -21,7 +21,7 @@ class Os(SpecModel):
     """The distribution that the host runs."""
 
     distribution: Literal["debian", "ubuntu"]
-    """Debian is proven, Ubuntu is rendered only."""
+    """Debian 13 is proven; Debian 12 and Ubuntu 24.04 are planned and rendered only."""
     release: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}(\.[0-9]{2})?$")]
     """Its number, in quotes."""
 

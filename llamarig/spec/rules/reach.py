@@ -98,7 +98,7 @@ def root(view: View) -> Iterator[Broken]:
 def distribution(view: View) -> Iterator[Broken]:
     """Which systems are proven, which are only rendered."""
     system = view.spec.os
-    known = {"debian": {"13": "proven", "12": "proven"}, "ubuntu": {"24.04": "rendered"}}
+    known = {"debian": {"13": "proven", "12": "rendered"}, "ubuntu": {"24.04": "rendered"}}
     state = known[system.distribution].get(system.release)
     if state is None:
         releases = ", ".join(known[system.distribution])
