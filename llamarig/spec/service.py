@@ -205,7 +205,7 @@ class Service(SpecModel):
     listen: Listen
     """Where it listens, and who may ask."""
     alias: Annotated[OneLine, Field(min_length=1, max_length=200)] | None = None
-    """The name that the API shows; the service's name when not given."""
+    """The name that the API shows; the model's name, as under `models`, when not given."""
     sampling: Literal["engine", "thinking", "non-thinking"] | Sampling = "engine"
     """``thinking`` and ``non-thinking`` are the published settings of the reference model."""
     jinja: bool = True
