@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,9 @@ _INIT = (
 )
 """On a cgroup v1 machine systemd 257 needs a cgroup2 mount of its own; on v2 this gives the same.
 The root has to be shared as on a real machine, or LoadCredential= mounts stay out of sight."""
+_RIGHTS = ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE")
+_FORM = hashlib.sha256(repr((_INIT, _RIGHTS, archives.MOUNT, CCACHE)).encode()).hexdigest()[:16]
+"""Names the way in which machines are made."""
 
 
 class Lab:
@@ -60,6 +64,10 @@ class Lab:
         if fresh:
             self.discard(name)
         container = self._container(name)
+        if container is not None and container.labels.get(f"{LABEL}.form") != _FORM:
+            # Made by another version of the lab: it is not what would be made now.
+            self.discard(name)
+            container = None
         made = container is None and image is None
         if container is None:
             container = self._create(name, image or ensure_image(self.client))
@@ -142,9 +150,9 @@ class Lab:
             name=self._full(name),
             hostname=name,
             network=self._network().name,
-            labels={LABEL: self.name, f"{LABEL}.host": name},
+            labels={LABEL: self.name, f"{LABEL}.host": name, f"{LABEL}.form": _FORM},
             cgroupns="private",
-            cap_add=["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"],
+            cap_add=list(_RIGHTS),
             security_opt=["seccomp=unconfined", "apparmor=unconfined"],
             tmpfs={"/run": "", "/run/lock": ""},
             environment={"container": "docker"},
