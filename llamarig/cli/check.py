@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from llamarig.spec.problem import SpecProblem
 
 _INVENTORY = "inventory"
+_ERROR = "[red]error[/]  "
 
 
 def check(
@@ -92,6 +93,7 @@ def _as_json(project: Project) -> dict[str, Any]:
                 "valid": not host.errors,
                 "errors": [_problem(each) for each in host.errors],
                 "warnings": [_problem(each) for each in host.warnings],
+                "notes": [_problem(each) for each in host.notes],
             }
             for host in project.hosts
         ]
@@ -110,37 +112,38 @@ def _print(project: Project) -> None:
 
     from llamarig.cli.context import out
 
-    files: dict[Path, list[tuple[SpecProblem, bool]]] = {}
+    files: dict[Path, list[tuple[SpecProblem, str]]] = {}
     seen: set[SpecProblem] = set()
-    for found, bad in _problems(project):
+    for found, label in _problems(project):
         for each in found:
             if each not in seen:
                 seen.add(each)
-                files.setdefault(each.path, []).append((each, bad))
+                files.setdefault(each.path, []).append((each, label))
     for path, entries in files.items():
         out().print(f"[bold]{escape(_near(path))}[/]", soft_wrap=True)
-        for each, bad in entries:
-            label = "[red]error[/]  " if bad else "[yellow]warning[/]"
+        for each, label in entries:
             out().print(f"  line {each.line:<4} {label} {escape(each.message)}", soft_wrap=True)
             if each.fix:
                 out().print(f"            [dim]fix:[/]    {escape(each.fix)}", soft_wrap=True)
     out().print(_summary(project, seen), soft_wrap=True)
 
 
-def _problems(project: Project) -> list[tuple[list[SpecProblem], bool]]:
-    found = [(project.errors, True)]
+def _problems(project: Project) -> list[tuple[list[SpecProblem], str]]:
+    found = [(project.errors, _ERROR)]
     for host in project.hosts:
-        found += [(host.errors, True), (host.warnings, False)]
+        found += [(host.errors, _ERROR), (host.warnings, "[yellow]warning[/]"), (host.notes, "[dim]note[/]   ")]
     return found
 
 
 def _summary(project: Project, seen: set[SpecProblem]) -> str:
     bad: list[LoadedHost] = [host for host in project.hosts if host.errors]
     warnings = {each for host in project.hosts for each in host.warnings}
-    errors = len(seen) - len(warnings)
+    notes = {each for host in project.hosts for each in host.notes}
+    errors = len(seen) - len(warnings) - len(notes)
+    noted = f", {_count(len(notes), 'note')}" if notes else ""
     return (
         f"{_count(len(project.hosts), 'host')}: {len(project.hosts) - len(bad)} valid, {len(bad)} with errors "
-        f"({_count(errors, 'error')}, {_count(len(warnings), 'warning')})"
+        f"({_count(errors, 'error')}, {_count(len(warnings), 'warning')}{noted})"
     )
 
 

@@ -19,6 +19,14 @@ def service_findings(spec: HostSpec, name: str, load: Load, learned: Mapping[str
     yield from load.findings
     yield from _unplanned(spec, name, service)
     yield from _cards(spec, name, service, learned)
+    if service.listen.keyless is not None:
+        yield Finding(
+            "keyless",
+            "note",
+            f"service {name} serves without keys: {service.listen.keyless.reason}",
+            "remove keyless when that no longer holds",
+            name,
+        )
     if service.unsafe_args:
         yield Finding(
             "unsafe-args",

@@ -81,13 +81,21 @@ def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
     if short > 0 and (device.free_mib < 0 or not accepted):
         yield _does_not_fit(device, short)
     elif short > 0:
-        reason = spec.services[accepted[0]].accept_margin
         yield Finding(
             "thin-margin",
             "warning",
             f"{device.free_mib:,.0f} MiB stay free on {device.gpu}, and {device.margin_mib:,.0f} are asked for; "
-            f"accepted: {reason.reason if reason else ''}",
+            f"accepted: {_reasons(spec, accepted)}",
             "memory grows while requests are served; watch the card, or take one of the plan's alternatives",
+            device.gpu,
+        )
+    elif accepted:
+        yield Finding(
+            "margin-accepted",
+            "note",
+            f"less than {device.margin_mib:,.0f} MiB may stay free on {device.gpu}, though this plan leaves "
+            f"{device.free_mib:,.0f}; accepted: {_reasons(spec, accepted)}",
+            "remove accept-margin when it is not needed",
             device.gpu,
         )
     growing = [
@@ -95,6 +103,11 @@ def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
     ]
     if growing:
         yield _grows(device, growing)
+
+
+def _reasons(spec: HostSpec, names: list[str]) -> str:
+    given = [spec.services[name].accept_margin for name in names]
+    return "; ".join(dict.fromkeys(each.reason for each in given if each is not None))
 
 
 def _does_not_fit(device: DevicePlan, short: float) -> Finding:

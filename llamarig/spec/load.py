@@ -27,6 +27,8 @@ class LoadedHost:
     spec: HostSpec | None
     errors: list[SpecProblem] = field(default_factory=list)
     warnings: list[SpecProblem] = field(default_factory=list)
+    notes: list[SpecProblem] = field(default_factory=list)
+    """What the spec asks for against the rule, with the reason that it gives."""
     line: int = 0
     """Where the file names the host; 0 when it does not, and the file's own name stands for it."""
 
@@ -141,6 +143,7 @@ def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path) -> 
     result = validate(merged, root)
     loaded.errors.extend(result.errors)
     loaded.warnings.extend(result.warnings)
+    loaded.notes.extend(result.notes)
     if not loaded.errors:
         loaded.spec = result.spec
     return loaded

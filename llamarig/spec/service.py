@@ -65,7 +65,7 @@ class NoKeys(SpecModel):
     """No key at all: loopback or socket only, and with a reason."""
 
     reason: Annotated[OneLine, Field(min_length=8)]
-    """Why that is right here; it is shown by every check of the plan."""
+    """Why that is right here; plan and check show it."""
 
 
 class Tls(SpecModel):

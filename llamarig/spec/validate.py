@@ -17,11 +17,12 @@ from llamarig.spec.tree import Loc, Tree, find
 
 @dataclass
 class Validated:
-    """A spec when nothing is wrong; errors refuse it, warnings do not."""
+    """A spec when nothing is wrong; errors refuse it, warnings and notes do not."""
 
     spec: HostSpec | None
     errors: list[SpecProblem] = field(default_factory=list)
     warnings: list[SpecProblem] = field(default_factory=list)
+    notes: list[SpecProblem] = field(default_factory=list)
 
 
 def validate(tree: Tree, root: Path) -> Validated:
@@ -38,11 +39,12 @@ def validate(tree: Tree, root: Path) -> Validated:
         spec, tainted = salvaged.spec, salvaged.tainted
     if spec is None:
         return result
+    said = {"error": result.errors, "warning": result.warnings, "note": result.notes}
     for each in broken(View(spec, data, root, frozenset(tainted))):
         here, _ = find(tree, each.loc)
         problem = SpecProblem(here.path, here.line, each.message, each.fix)
-        (result.warnings if each.warning else result.errors).append(problem)
-    for found in (result.errors, result.warnings):
+        said[each.severity].append(problem)
+    for found in said.values():
         found.sort(key=lambda problem: (problem.path != tree.path, problem.path, problem.line))
     if not result.errors:
         result.spec = spec

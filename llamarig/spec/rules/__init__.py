@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llamarig.spec.rules import (
+    accepted,
     build,
     cache,
     controller,
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     *network.RULES,
     *process.RULES,
     *controller.RULES,
+    *accepted.RULES,
     *unbuilt.RULES,
     *locks.RULES,
 )

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from llamarig.spec.host import HostSpec
 from llamarig.spec.tree import Loc
@@ -22,6 +22,13 @@ class Broken:
     rests_on: tuple[Loc, ...] = ()
     """Other values without which this would not be said."""
     warning: bool = False
+    note: bool = False
+    """Nothing is wrong: what the user asked for is shown, with the reason that they gave."""
+
+    @property
+    def severity(self) -> Literal["error", "warning", "note"]:
+        """How loud it is said."""
+        return "note" if self.note else "warning" if self.warning else "error"
 
 
 @dataclass(frozen=True, slots=True)

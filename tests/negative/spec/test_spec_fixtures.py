@@ -1,7 +1,7 @@
 """Specs that say in comments what is wrong with them: each error on its line, and no other.
 
 ``# ERROR a | b`` on a line: these fragments are in messages or fixes of errors of that line,
-one error each. ``# WARNING`` likewise.
+one error each. ``# WARNING`` and ``# NOTE`` likewise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def load(path: Path) -> LoadedHost:
 def expected(path: Path, word: str) -> list[tuple[int, str]]:
     found = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        for part in re.findall(rf"{word} (.*?)(?= ERROR | WARNING |$)", line.partition("# ")[2]):
+        for part in re.findall(rf"{word} (.*?)(?= ERROR | WARNING | NOTE |$)", line.partition("# ")[2]):
             found += [(number, fragment.strip()) for fragment in part.split(" | ")]
     return found
 
@@ -52,6 +52,7 @@ def test_every_fault_is_reported_on_its_line_and_nothing_else(path: Path) -> Non
     host = load(path)
     assert unmatched(host.errors, expected(path, "ERROR")) == ([], [])
     assert unmatched(host.warnings, expected(path, "WARNING")) == ([], [])
+    assert unmatched(host.notes, expected(path, "NOTE")) == ([], [])
 
 
 @pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
@@ -59,7 +60,7 @@ def test_a_bad_spec_is_refused_in_human_words_with_a_fix(path: Path) -> None:
     host = load(path)
     assert host.spec is None
     assert host.errors
-    for problem in host.errors + host.warnings:
+    for problem in host.errors + host.warnings + host.notes:
         assert problem.path == path
         assert problem.fix
         assert not PYDANTIC.search(problem.message + problem.fix)

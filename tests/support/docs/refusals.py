@@ -79,7 +79,7 @@ def said(base: str, kind: str, name: str, fragment: str) -> str:
     if kind == "breaks":
         rule = rules()[name]
         assert callable(rule)
-        found = [(("warning" if each.warning else "error"), each) for each in rule(View(spec, document, ROOT))]
+        found = [(each.severity, each) for each in rule(View(spec, document, ROOT))]
         return "".join(f"{word:<7} {each.message}\nfix:    {each.fix}\n" for word, each in found).replace(
             str(ROOT), "/home/you/project"
         )

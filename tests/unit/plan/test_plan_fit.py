@@ -180,6 +180,13 @@ def test_a_projectors_header_says_what_it_sees() -> None:
         ({"context": 1_000_000}, {}, "context-beyond-training", "warning"),
         ({"speculation": None}, {}, "mtp-head-unused", "note"),
         ({"unsafe-args": ["--props"]}, {}, "unsafe-args", "warning"),
+        (
+            {"listen": {"address": "127.0.0.1", "port": 8080, "keyless": {"reason": "a test of mine"}}},
+            {},
+            "keyless",
+            "note",
+        ),
+        ({"margin-mib": 16}, {}, "margin-accepted", "note"),
         ({"kv-cache": {"k": "f16", "v": "q8_0"}, "flash-attention": "off"}, {}, "settings-refused", "error"),
         ({}, {"gpus": {**REFERENCE["gpus"], "ada": {"model": "rtx-2000-ada"}}}, "uuid-unknown", "warning"),
         (

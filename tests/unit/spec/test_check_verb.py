@@ -31,7 +31,7 @@ def test_the_project_is_valid() -> None:
     assert list(report) == ["hosts"]
     assert all(host["valid"] and host["errors"] == [] for host in report["hosts"])
     demo = next(host for host in report["hosts"] if host["host"] == "demo")
-    assert demo == {"host": "demo", "valid": True, "errors": [], "warnings": []}
+    assert demo == {"host": "demo", "valid": True, "errors": [], "warnings": [], "notes": []}
 
 
 def test_all_errors_of_all_files_in_one_run_with_file_line_and_fix() -> None:
@@ -43,7 +43,7 @@ def test_all_errors_of_all_files_in_one_run_with_file_line_and_fix() -> None:
     for host in report["hosts"]:
         assert host["valid"] is False
         assert len(host["errors"]) > 4
-        for problem in host["errors"] + host["warnings"]:
+        for problem in host["errors"] + host["warnings"] + host["notes"]:
             assert set(problem) == {"path", "line", "message", "fix"}
             assert (ROOT / problem["path"]).is_file()
             assert isinstance(problem["line"], int)
@@ -57,7 +57,8 @@ def test_the_words_group_by_file_and_end_with_a_count() -> None:
     assert done.returncode == 2
     assert "tests/negative/spec/bad/cpu.yml" in lines
     assert "tests/negative/spec/good/socket.yml" in lines
-    assert lines[-1] == "2 hosts: 1 valid, 1 with errors (6 errors, 8 warnings)"
+    assert lines[-1] == "2 hosts: 1 valid, 1 with errors (6 errors, 8 warnings, 2 notes)"
+    assert any(line.split("note", 1)[-1].strip().startswith("`sock` serves without keys") for line in lines)
     at = next(index for index, line in enumerate(lines) if "the controller itself" in line)
     assert lines[at].split()[:2] == ["line", "4"]
     assert "fix:" in lines[at + 1]

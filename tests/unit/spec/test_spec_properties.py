@@ -43,7 +43,7 @@ def check(document: Any) -> Validated | None:
     if tree is None or problems or not isinstance(tree.value, dict):
         return None
     result = validate(tree, Path())
-    for problem in result.errors + result.warnings:
+    for problem in result.errors + result.warnings + result.notes:
         assert problem.message.isprintable()
         assert problem.fix
         assert problem.line >= 1
