@@ -186,7 +186,7 @@ def test_a_projectors_header_says_what_it_sees() -> None:
             "keyless",
             "note",
         ),
-        ({"margin-mib": 16}, {}, "margin-accepted", "note"),
+        ({"context": 65_536}, {}, "margin-accepted", "note"),
         ({"kv-cache": {"k": "f16", "v": "q8_0"}, "flash-attention": "off"}, {}, "settings-refused", "error"),
         ({}, {"gpus": {**REFERENCE["gpus"], "ada": {"model": "rtx-2000-ada"}}}, "uuid-unknown", "warning"),
         (
