@@ -53,6 +53,7 @@ def fit_findings(spec: HostSpec, devices: tuple[DevicePlan, ...], ram: RamPlan) 
     for device in devices:
         if device.services:
             yield from _device(spec, device)
+    yield from _kept_margins(spec, devices)
     yield from _ram(spec, ram)
 
 
@@ -89,15 +90,6 @@ def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
             "memory grows while requests are served; watch the card, or take one of the plan's alternatives",
             device.gpu,
         )
-    elif accepted:
-        yield Finding(
-            "margin-accepted",
-            "note",
-            f"less than {device.margin_mib:,.0f} MiB may stay free on {device.gpu}, though this plan leaves "
-            f"{device.free_mib:,.0f}; accepted: {_reasons(spec, accepted)}",
-            "remove accept-margin when it is not needed",
-            device.gpu,
-        )
     growing = [
         name for name, terms in device.services.items() if spec.services[name].speculation and "compute" in terms
     ]
@@ -108,6 +100,21 @@ def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
 def _reasons(spec: HostSpec, names: list[str]) -> str:
     given = [spec.services[name].accept_margin for name in names]
     return "; ".join(dict.fromkeys(each.reason for each in given if each is not None))
+
+
+def _kept_margins(spec: HostSpec, devices: tuple[DevicePlan, ...]) -> Iterator[Finding]:
+    """Accepted margins that the plan does not need, so that no thin margin shows their reason."""
+    thin = {name for device in devices if device.free_mib < device.margin_mib for name in device.services}
+    for name, service in spec.services.items():
+        if service.accept_margin is not None and name not in thin:
+            yield Finding(
+                "margin-accepted",
+                "note",
+                f"service {name} may leave less than {service.margin_mib:,} MiB free, though this plan keeps them; "
+                f"accepted: {service.accept_margin.reason}",
+                "remove accept-margin when it is not needed",
+                name,
+            )
 
 
 def _does_not_fit(device: DevicePlan, short: float) -> Finding:
