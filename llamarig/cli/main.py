@@ -23,7 +23,7 @@ VERBS: dict[str, str] = {
     "apply": "Make a host what its spec says, and prove it.",
     "verify": "Prove the running services against the spec.",
     "status": "Show what runs, since when, and from which release.",
-    "drift": "Show what differs from what was applied.",
+    "drift": "Show what differs from the spec.",
     "rollback": "Switch a host back to its former release.",
     "model": "Look into a GGUF file.",
 }
@@ -43,7 +43,9 @@ class _Verbs(TyperGroup):
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         target = getattr(module, "app", None)
         if target is not None:
-            return typer.main.get_group(target)
+            group = typer.main.get_group(target)
+            group.name = cmd_name
+            return group
         single.command(name=cmd_name, help=VERBS[cmd_name])(getattr(module, cmd_name))
         return typer.main.get_command(single)
 
