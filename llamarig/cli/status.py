@@ -57,7 +57,7 @@ def _print(state: dict[str, Any]) -> None:
     out().print(f"[bold]{escape(state['host'])}[/]  {escape(state['system'])}, kernel {escape(str(state['kernel']))}")
     out().print(f"  release {escape(str(release['current'] or 'none') + former)}; {escape(applied)}; {escape(differs)}")
     if state["lock"]:
-        out().print(f"  [yellow]locked by {escape(str(state['lock'].get('who')))}[/]")
+        out().print(f"  [yellow]{escape(_held(state['lock']))}[/]", soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("  service", "state", "since", "restarts", "model", "address"):
         table.add_column(head, overflow="fold")
@@ -65,6 +65,16 @@ def _print(state: dict[str, Any]) -> None:
         cells = (service["since"] or "-", str(service["restarts"]), service["model"], service["address"])
         table.add_row(f"  {escape(name)}", _state(service, release["current"]), *(escape(cell) for cell in cells))
     print_table(table)
+
+
+def _held(lock: dict[str, Any]) -> str:
+    """Who holds the lock, from which controller, and since when."""
+    if "who" not in lock:
+        return f"locked: {lock.get('error', 'nobody says by whom')}"
+    process = f" (process {lock['pid']})" if lock["pid"] else ""
+    return f"locked by {lock['who']} on {lock.get('from', 'an unknown controller')}{process} since " + (
+        lock["since"] or "an unknown time"
+    )
 
 
 def _state(service: dict[str, Any], current: str | None) -> str:

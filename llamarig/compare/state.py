@@ -45,8 +45,12 @@ def _word(value: object) -> str | None:
     return printable(value) if isinstance(value, str) else None
 
 
-def _lock(lock: Mapping[str, Any]) -> dict[str, str | None] | None:
-    return {key: printable(lock[key]) for key in ("who", "from", "run", "error") if key in lock} if lock else None
+def _lock(lock: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Who holds the lock, on which controller, in which process and run, and since when."""
+    if not lock:
+        return None
+    words = {key: printable(lock[key]) for key in ("who", "from", "run", "error") if key in lock}
+    return words | {"pid": as_int(lock.get("pid")), "since": _moment(lock.get("since"))}
 
 
 def _service(view: View, service: WantedService) -> dict[str, Any]:

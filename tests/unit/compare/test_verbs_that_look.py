@@ -149,9 +149,16 @@ def test_status_of_a_host_that_was_never_touched(start: Any) -> None:
 def test_status_shows_who_holds_the_lock(start: Any) -> None:
     case = Case()
     case.observed["lock"] = {"who": f"anna{ESCAPE}", "from": "desk", "run": "r1", "since": 1, "age-s": 3}
-    assert "locked by anna\\x1b[2J[bold]x[/]" in start(status, host(case))[1]
+    said = "locked by anna\\x1b[2J[bold]x[/] on desk since 1970-01-01T00:00:01Z"
+    assert said in start(status, host(case))[1]
     document = json.loads(start(status, host(case), json_=True)[1])
-    assert document["lock"] == {"who": "anna\\x1b[2J[bold]x[/]", "from": "desk", "run": "r1"}
+    assert document["lock"] == {"who": "anna\\x1b[2J[bold]x[/]", "from": "desk", "run": "r1", "pid": None, "since": "1970-01-01T00:00:01Z"}
+
+
+def test_status_shows_a_lock_that_nobody_can_read(start: Any) -> None:
+    case = Case()
+    case.observed["lock"] = {"error": f"is a fifo{ESCAPE}"}
+    assert "locked: is a fifo\\x1b[2J[bold]x[/]" in start(status, host(case))[1]
 
 
 @pytest.mark.parametrize(("verb", "key"), [(drift, "drift"), (diff, "actions"), (status, None)])
