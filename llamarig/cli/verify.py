@@ -65,6 +65,7 @@ def _print(host: str, proof: Proof) -> None:
     from rich.table import Table
 
     from llamarig.cli.context import err, out
+    from llamarig.cli.looked import print_table
     from llamarig.errors import RigError
 
     if isinstance(proof, RigError):
@@ -77,4 +78,4 @@ def _print(host: str, proof: Proof) -> None:
         mark = ("[bold red]FAIL[/]", "[yellow]blocked[/]", "[green]ok[/]")[_rank(check)]
         table.add_row(mark, escape(check.name), escape(check.detail))
     out().print(f"{escape(host)}: {words}")
-    out().print(table)
+    print_table(table)

@@ -74,6 +74,15 @@ def test_the_table_shows_red_first(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert said.index("chat/key") < said.index("chat/build") < said.index("chat/health")
 
 
+def test_away_from_a_terminal_a_check_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    detail = "a sentence that is much longer than the eighty columns " * 4
+    run(monkeypatch, {"a": [Check("chat/key", False, detail.strip())]})
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "chat/key" in line]
+    assert detail.strip() in line
+
+
 def test_a_run_without_an_answer_is_a_failed_host() -> None:
     proof = read_proof(Run(4, {"a": HostOutcome()}, "ERROR! something"), "a")
     assert isinstance(proof, RigError)
