@@ -118,10 +118,11 @@ def _kept_margins(spec: HostSpec, devices: tuple[DevicePlan, ...]) -> Iterator[F
 
 
 def _does_not_fit(device: DevicePlan, short: float) -> Finding:
+    need = "needs" if len(device.services) == 1 else "need"
     return Finding(
         "does-not-fit",
         "error",
-        f"{short:,.0f} MiB short on {device.gpu}: {', '.join(device.services)} need {device.used_mib:,.0f} MiB, and "
+        f"{short:,.0f} MiB short on {device.gpu}: {', '.join(device.services)} {need} {device.used_mib:,.0f} MiB, and "
         f"{device.usable_mib:,.0f} usable less a margin of {device.margin_mib:,.0f} leave "
         f"{device.usable_mib - device.margin_mib:,.0f}; most of it: {dominating(device.components)}",
         "take one of the alternatives, or another card",
