@@ -152,7 +152,13 @@ def test_status_shows_who_holds_the_lock(start: Any) -> None:
     said = "locked by anna\\x1b[2J[bold]x[/] on desk since 1970-01-01T00:00:01Z"
     assert said in start(status, host(case))[1]
     document = json.loads(start(status, host(case), json_=True)[1])
-    assert document["lock"] == {"who": "anna\\x1b[2J[bold]x[/]", "from": "desk", "run": "r1", "pid": None, "since": "1970-01-01T00:00:01Z"}
+    assert document["lock"] == {
+        "who": "anna\\x1b[2J[bold]x[/]",
+        "from": "desk",
+        "run": "r1",
+        "pid": None,
+        "since": "1970-01-01T00:00:01Z",
+    }
 
 
 def test_status_shows_a_lock_that_nobody_can_read(start: Any) -> None:
