@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
 
 _project = Path()
+_printed = False
 
 
 def set_project(path: Path) -> None:
@@ -48,7 +49,14 @@ def err() -> Console:
 
 def emit_json(data: Any) -> None:
     """Print ``data`` as JSON on standard output, keys in the order given."""
+    global _printed  # noqa: PLW0603 - one process runs one verb, and standard output holds one document
+    _printed = True
     sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def printed() -> bool:
+    """Whether the verb has printed its document already."""
+    return _printed
 
 
 def select(hosts: list[str], all_: bool) -> list[LoadedHost]:

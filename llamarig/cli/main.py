@@ -99,16 +99,26 @@ def _complain(error: RigError) -> None:
         err().print(f"  fix: {escape(error.fix)}", soft_wrap=True)
 
 
+def _refused(errors: list[RigError], argv: list[str]) -> None:
+    """The errors in words; as a document too where the user asked for one."""
+    for each in errors:
+        _complain(each)
+    from llamarig.cli.context import emit_json, printed
+
+    if "--json" in argv and not printed():
+        shown = [{"what": each.what, "where": each.where, "why": each.why, "fix": each.fix} for each in errors]
+        emit_json({"error": shown[0], "errors": shown})
+
+
 def main() -> None:
     """Entry point; ends the process with the documented exit code."""
     try:
         app(args=_project_first(sys.argv[1:]))
     except RigError as error:
-        _complain(error)
+        _refused([error], sys.argv)
         sys.exit(int(error.code))
     except RigErrors as errors:
-        for each in errors.errors:
-            _complain(each)
+        _refused(errors.errors, sys.argv)
         sys.exit(int(errors.code))
     except KeyboardInterrupt:
         sys.exit(int(ExitCode.HOST_FAILED))

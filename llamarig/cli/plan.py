@@ -33,7 +33,7 @@ def plan(
     plans = [plan_project(loaded.spec, root) for loaded in select(hosts or [], all_) if loaded.spec is not None]
     if json_:
         reports = [plan_json(each) for each in plans]
-        emit_json(reports if all_ or len(hosts or []) > 1 else reports[0])
+        emit_json(reports[0] if len(reports) == 1 else {"hosts": reports})
     else:
         for each in plans:
             _show(each, argv)

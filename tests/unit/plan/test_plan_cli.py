@@ -66,7 +66,7 @@ def test_a_plan_for_programs_and_its_exit_status(project: Path) -> None:
     assert data["findings"][0]["code"] == "ram-does-not-fit"
     every = rig(project, "plan", "--all", "--json")
     assert every.returncode == 1
-    assert {each["host"] for each in json.loads(every.stdout)} == {"box", "small"}
+    assert {each["host"] for each in json.loads(every.stdout)["hosts"]} == {"box", "small"}
 
 
 def test_memory_of_any_file_without_a_spec(project: Path) -> None:
