@@ -26,10 +26,13 @@ def describe(hosts: list[HostApply]) -> None:
     for host in hosts:
         if host.decision is None:
             continue
-        count = len(host.decision.actions)
-        out().print(f"[bold]{escape(host.host)}[/]: {count} action{'' if count == 1 else 's'}")
+        out().print(f"[bold]{escape(host.host)}[/]: {_actions(len(host.decision.actions))}")
         for action in host.decision.actions:
             out().print(f"  [cyan]{action.kind:<10}[/] {escape(action.subject)}  [dim]{escape(action.reason)}[/]")
+
+
+def _actions(count: int) -> str:
+    return f"{count} action{'' if count == 1 else 's'}"
 
 
 def say_outcome(hosts: list[HostApply], keys: list[dict[str, str]], *, check: bool) -> None:
@@ -55,7 +58,7 @@ def _line(host: HostApply, check: bool) -> str:
     if not host.converged:
         return "[green]nothing to do[/], 0 actions"
     good = sum(1 for check_ in host.checks if check_.get("ok"))
-    return f"[green]done[/], {actions} actions, {host.changed} changed, {good} of {len(host.checks)} checks passed"
+    return f"[green]done[/], {_actions(actions)}, {host.changed} changed, {good} of {len(host.checks)} checks passed"
 
 
 class Progress:

@@ -51,7 +51,7 @@ def test_the_outcome_of_each_host_is_a_line(screens: Any) -> None:
     say_outcome(hosts, [], check=False)
     lines = screens[0].getvalue().splitlines()
     assert lines[0].startswith("demo: nothing to do, 0 actions (")
-    assert lines[1].startswith("demo: done, 1 actions, 3 changed, 2 of 2 checks passed (")
+    assert lines[1].startswith("demo: done, 1 action, 3 changed, 2 of 2 checks passed (")
     assert lines[2].startswith("demo: failed (")
     assert "[red]words" in screens[1].getvalue()
     assert "fix: mend it" in screens[1].getvalue()
