@@ -24,11 +24,12 @@ def compiler_policy(spec: HostSpec) -> str:
 
 
 def packages(spec: HostSpec) -> dict[str, str | None]:
-    """apt packages that the build needs, without recommendations; any version of the release will do.
+    """apt packages that the build and the running engine need, without recommendations; any version will do.
 
-    Sources come from the controller, so the host needs no git.
+    Sources come from the controller, so the host needs no git. The engine's libraries are linked against
+    ``libgomp.so.1``, which would otherwise be there only as long as the compiler is.
     """
-    names = ["ca-certificates", "ccache", "cmake", "g++", "gcc", "libc6-dev", "ninja-build", "python3"]
+    names = ["ca-certificates", "ccache", "cmake", "g++", "gcc", "libc6-dev", "libgomp1", "ninja-build", "python3"]
     if spec.engine.build.openssl:
         names.append("libssl-dev")
     if spec.engine.patches:

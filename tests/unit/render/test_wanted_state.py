@@ -34,6 +34,7 @@ def test_the_demo_host_installs_what_its_build_needs() -> None:
         "g++",
         "gcc",
         "libc6-dev",
+        "libgomp1",
         "libssl-dev",
         "ninja-build",
         "python3",
