@@ -64,9 +64,10 @@ class Cuda(SpecModel):
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
     """The whole version."""
     sha256: Lockable | None = None
-    """Of the archive or runfile."""
+    """Of the runfile or archive; of a list of archives (``redistrib_*.json``), which pins each that it names."""
     location: OneLine | None = None
-    """The directory on the controller, for that source."""
+    """URL or path on the controller of the archive, the list of archives or the runfile, where it is not NVIDIA's
+    list for ``version``; path of the directory, for that source."""
 
 
 class Memory(SpecModel):

@@ -10,6 +10,7 @@ from llamarig.converge.locking.files import UNLOCKED, Finder
 from llamarig.converge.locking.patch_text import read_patch
 from llamarig.converge.locking.pulls import Pull, Pulls
 from llamarig.converge.locking.result import HostWork, Locked, digest, digest_of
+from llamarig.converge.locking.toolkit import toolkit_sha256
 from llamarig.errors import RigError
 from llamarig.spec.engine import Patch
 from llamarig.spec.tree import Loc
@@ -44,15 +45,8 @@ class EngineLocker:
 
     def _toolkit(self, work: HostWork) -> None:
         cuda = work.spec.cuda
-        if cuda is None or cuda.sha256 != UNLOCKED:
-            return
-        if cuda.location is None:
-            raise RigError(
-                "the toolkit's hash cannot be looked up without its address",
-                why=f"source {cuda.source}, version {cuda.version}",
-                fix="give the file's URL or path as cuda.location",
-            )
-        work.values["cuda", "sha256"] = self.finder.archive_sha256(cuda.location)
+        if cuda is not None and cuda.sha256 == UNLOCKED:
+            work.values["cuda", "sha256"] = toolkit_sha256(self.finder, cuda)
 
     # --- patches --------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import IO, BinaryIO, cast
 import httpx
 
 from llamarig.converge.locking.hub import Hub
-from llamarig.converge.locking.remote import RemoteFile, hash_all, refused, unreachable
+from llamarig.converge.locking.remote import RemoteFile, hash_all, read_all, refused, unreachable
 from llamarig.converge.store import index, origins
 from llamarig.converge.store.download import client, shown
 from llamarig.converge.store.pip_config import pip_config
@@ -160,6 +160,20 @@ class Finder:
         if origins.is_url(ref):
             return hash_all(self.http(), ref, self.progress)[0]
         return _local(origins.below(self.project, ref)).sha256
+
+    def small_file(self, ref: str, limit: int) -> bytes:
+        """The content of a file by URL or by path on the controller, at most ``limit`` bytes."""
+        if origins.is_url(ref):
+            return read_all(self.http(), ref, limit)
+        path = origins.below(self.project, ref)
+        try:
+            with path.open("rb") as file:
+                data = file.read(limit + 1)
+        except OSError as error:
+            raise RigError("the file cannot be read", str(path), error.strerror or "", "check the path") from error
+        if len(data) > limit:
+            raise RigError("the file is too long for what it should be", str(path), f"more than {limit:,} bytes")
+        return data
 
 
 def _member(path: Path, member: str) -> BinaryIO:

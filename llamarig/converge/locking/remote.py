@@ -136,3 +136,20 @@ def hash_all(
     if total and size != total:
         raise RigError("the connection ended early", shown(url), fix="try again", code=ExitCode.HOST_FAILED)
     return digest.hexdigest(), size
+
+
+def read_all(http: httpx.Client, url: str, limit: int) -> bytes:
+    """A small remote file as a whole; :class:`RigError` when it is longer than ``limit`` bytes."""
+    data = bytearray()
+    try:
+        with http.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer:
+            if answer.is_error:
+                raise refused(url, answer.status_code, answer.headers.get("retry-after", ""))
+            for block in answer.iter_raw():
+                data += block
+                if len(data) > limit:
+                    why = f"more than {limit:,} bytes"
+                    raise RigError("the file is too long for what it should be", shown(url), why)
+    except httpx.HTTPError as error:
+        raise unreachable(url, error) from error
+    return bytes(data)

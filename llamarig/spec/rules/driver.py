@@ -77,13 +77,15 @@ def older(version: str, than: str) -> bool:
 
 
 def origins(view: View) -> Iterator[Broken]:
-    """Mirror and directory need a location, the others have none; archives need a hash."""
+    """Mirror and directory need a location, archive and runfile may have one; archives need a hash."""
     spec = view.spec
     if spec.driver is not None:
-        yield from _location("driver", spec.driver.source in ("mirror", "directory"), spec.driver.location)
+        needs = spec.driver.source in ("mirror", "directory")
+        yield from _location("driver", spec.driver.location, needs=needs, may=needs)
     if spec.cuda is not None:
-        yield from _location("cuda", spec.cuda.source == "directory", spec.cuda.location)
         hashed = spec.cuda.source in ("archive", "runfile")
+        needs = spec.cuda.source == "directory"
+        yield from _location("cuda", spec.cuda.location, needs=needs, may=needs or hashed)
         if hashed and spec.cuda.sha256 is None:
             yield Broken(
                 ("cuda", "sha256"),
@@ -103,10 +105,12 @@ def origins(view: View) -> Iterator[Broken]:
                 )
 
 
-def _location(section: str, needed: bool, location: str | None) -> Iterator[Broken]:
-    if needed and location is None:
+def _location(section: str, location: str | None, *, needs: bool, may: bool) -> Iterator[Broken]:
+    if needs and location is None:
         yield Broken((section, "location"), "this source needs a `location`", "add its address or path")
-    if not needed and location is not None:
+    if location is not None and "@" in location.partition("://")[2].partition("/")[0]:
+        yield Broken((section, "location"), "the address holds a user or password", "take it out of the address")
+    if not may and location is not None:
         yield Broken(
             (section, "location"), "this source has no `location`", "remove it", rests_on=((section, "source"),)
         )
