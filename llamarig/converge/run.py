@@ -3,7 +3,7 @@
 ``ansible-playbook`` is run as a child with this interpreter; what happens in it
 comes back as events (:mod:`llamarig.converge.events`). Measured against
 ansible-runner: the same child without the copies of its output and events that
-a runner leaves on disk, and a third of a second faster.
+a runner leaves on disk, and a fifth faster (1.3 s against 1.6 s for one ping).
 """
 
 from __future__ import annotations
