@@ -18,6 +18,7 @@ def probe_list(wanted: Wanted, deep: bool = False) -> dict[str, Any]:
         "release": wanted.release.id,
         "models": [{"path": model.path, "links": list(model.links)} for model in wanted.models],
         "credentials": [entry.path for entry in wanted.credentials],
+        "key-files": {entry.path: entry.source for entry in wanted.credentials if entry.kind == "file"},
         "units": [service.unit for service in wanted.services],
         "ports": [{"address": service.address, "port": service.port} for service in wanted.services],
         "deep": deep,

@@ -175,8 +175,8 @@ def credentials(view: View) -> Iterator[Action]:
 def _keys_wrong(entry: WantedCredential, seen: Mapping[str, Any]) -> list[str]:
     if not (as_int(seen.get("keys")) or 0) > 0:
         return ["holds no key"]
-    if entry.kind != "generated":
-        return []
+    if entry.kind == "file":
+        return ["holds other keys than the file on the controller"] if seen.get("agrees") is False else []
     clients = set(as_texts(seen.get("clients")))
     gone, more = sorted(set(entry.clients) - clients), sorted(clients - set(entry.clients))
     wrong = [f"has no key for {printable(', '.join(gone))}"] if gone else []

@@ -17,6 +17,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from llamarig.converge.events import emit
+from llamarig.converge.key_files import key_text
 
 
 class ActionModule(ActionBase):
@@ -31,8 +32,9 @@ class ActionModule(ActionBase):
         source = arguments.pop("source", "")
         if source:
             try:
-                arguments["content"] = self._decrypted(str(source), str(task_vars.get("llamarig_project", ".")))
-            except (AnsibleError, OSError, UnicodeDecodeError) as error:
+                project = str(task_vars.get("llamarig_project", "."))
+                arguments["content"] = key_text(self._loader, str(source), project)
+            except (AnsibleError, OSError, UnicodeError) as error:
                 return {**result, "failed": True, "msg": f"the key file {source} cannot be read: {error}"}
         clients = [str(client) for client in arguments.get("clients") or []]
         candidates = {client: secrets.token_urlsafe(32) for client in clients}
@@ -43,10 +45,6 @@ class ActionModule(ActionBase):
         if answer.get("changed") and not self._task.check_mode:
             self._show(task_vars, str(arguments["path"]), {name: candidates[name] for name in answer.get("new", [])})
         return {**result, **answer}
-
-    def _decrypted(self, source: str, project: str) -> str:
-        path = Path(project) / Path(source).expanduser()
-        return Path(self._loader.get_real_file(str(path), decrypt=True)).read_text(encoding="utf-8")
 
     def _show(self, task_vars: dict[str, Any], path: str, keys: dict[str, str]) -> None:
         host = str(task_vars.get("inventory_hostname", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
 import time
@@ -97,8 +98,11 @@ def link(path: str) -> str | None:
         return None
 
 
-def credential(path: str) -> dict[str, Any]:
-    """A key file's place, mode and clients; never a key. A comment line names the client of the next key."""
+def credential(path: str, salt: str = "") -> dict[str, Any]:
+    """A key file's place, mode and clients; never a key. A comment line names the client of the next key.
+
+    With a ``salt`` (hex) also the HMAC-SHA256 of the whole file, which says nothing to whoever has not the salt.
+    """
     try:
         info = lstat(path)
         if info is None:
@@ -106,13 +110,15 @@ def credential(path: str) -> dict[str, Any]:
         entry = describe(info)
         if entry["type"] != "file":
             return entry
-        lines = read_small(path, 1 << 20).decode("utf-8", "replace").splitlines()
+        data = read_small(path, 1 << 20)
     except UnusualFileError as error:
         return {"type": "unreadable", "error": str(error)}
+    if salt:
+        entry["digest"] = hmac.new(bytes.fromhex(salt), data, "sha256").hexdigest()
     clients: list[str] = []
     keys = 0
     name = ""
-    for line in lines:
+    for line in data.decode("utf-8", "replace").splitlines():
         if line.startswith("#"):
             match = _CLIENT.fullmatch(line)
             name = match[1] if match else ""

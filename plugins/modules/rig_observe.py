@@ -24,6 +24,12 @@ options:
     description: What to look at, see docs/contracts.md, Probe list.
     type: dict
     required: true
+  salt:
+    description:
+      - Hex. When given, each key file comes back with C(digest), its HMAC-SHA256 with this key, for the action plugin
+        of the same name, which replaces it by whether it agrees with the file on the controller.
+    type: str
+    default: ""
 author: llamarig
 """
 
@@ -74,7 +80,7 @@ def _models(probe: dict[str, Any]) -> tuple[list[str], list[str]]:
     return paths, links
 
 
-def observe(probe: dict[str, Any], run: rig_runtime.Run) -> dict[str, Any]:
+def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict[str, Any]:
     """Everything that the probe list asks for."""
     record, state = rig_store.record(rig_store.RECORD)
     hasher = Hasher(rig_store.files_of(record) if state == "ok" else None, bool(probe.get("deep")))
@@ -115,7 +121,7 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run) -> dict[str, Any]:
         "releases": {name: found for name, found in releases.items() if found is not None},
         "models": {path: hasher.describe(path) for path in model_paths},
         "links": {path: rig_store.link(path) for path in links},
-        "credentials": {path: rig_store.credential(path) for path in _texts(probe, "credentials")},
+        "credentials": {path: rig_store.credential(path, salt) for path in _texts(probe, "credentials")},
         "units": units,
         "processes": {pid: found for pid, found in processes.items() if found is not None},
         "ports": rig_runtime.ports(listens, pids),
@@ -127,9 +133,15 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={"probe": {"type": "dict", "required": True}}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={
+            "probe": {"type": "dict", "required": True},
+            "salt": {"type": "str", "default": "", "no_log": True},
+        },
+        supports_check_mode=True,
+    )
     started = time.monotonic()
-    observed = capped(observe(module.params["probe"], module.run_command))
+    observed = capped(observe(module.params["probe"], module.run_command, module.params["salt"]))
     module.exit_json(changed=False, observed=observed, seconds=round(time.monotonic() - started, 4))
 
 
