@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from llamarig.compare import Action, compare
+from llamarig.compare import Action, compare, learn
 from llamarig.errors import ExitCode, RigError
 from llamarig.render.wanted import Wanted
 
@@ -68,7 +68,8 @@ def judged(wanted: Wanted, seen: dict[str, Any] | RigError) -> Looked:
     if isinstance(seen, RigError):
         return Looked(wanted.host, wanted, error=seen)
     try:
-        return Looked(wanted.host, wanted, seen, tuple(compare(wanted, seen)))
+        known = learn(wanted, seen)
+        return Looked(wanted.host, known, seen, tuple(compare(known, seen)))
     except RigError as error:
         return Looked(wanted.host, wanted, error=error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from llamarig.compare.action import Action
+from llamarig.compare.learn import pinned
 from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_map
 from llamarig.render.wanted import RECORD, RELEASES
@@ -38,6 +39,9 @@ def _outdated(view: View) -> list[str]:
     for key, wanted in (("host", view.wanted.host), ("release", view.wanted.release.id)):
         if view.record.get(key) != wanted:
             wrong.append(f"names {key} {printable(view.record.get(key))} instead of {wanted}")
+    for card in view.wanted.cards:
+        if card.uuid is not None and pinned(view, card) != card.uuid:
+            wrong.append(f"does not name {card.uuid} as card {card.name}")
     base = f"{RELEASES}/{view.wanted.release.id}"
     files = as_map(view.release(view.wanted.release.id).get("files"))
     seen = {f"{base}/{path}": entry for path, entry in files.items()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llamarig.compare import compare
+from llamarig.compare import compare, learn
 from llamarig.compare.action import ORDER, Action
+from llamarig.compare.load import wanted_from_json
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Decision:
     """Kind -> subjects; with ``full`` every kind is there with ``*``, which means all of its subjects."""
     restarts: tuple[str, ...]
     """Services that are started or restarted, in the order of the wanted state."""
+    learned: dict[str, Any] | None = None
+    """The wanted state with the UUIDs of cards that the look has told, where the spec leaves them open."""
 
     def to_json(self) -> dict[str, Any]:
         """As the playbooks see it."""
@@ -25,6 +28,7 @@ class Decision:
             "actions": [action.to_json() for action in self.actions],
             "todo": self.todo,
             "restarts": list(self.restarts),
+            "learned": self.learned,
         }
 
 
@@ -36,7 +40,9 @@ def restarts_of(wanted: dict[str, Any], actions: list[Action]) -> tuple[str, ...
 
 def decide(wanted: dict[str, Any], observed: dict[str, Any], *, full: bool = False) -> Decision:
     """Compare and sort. ``full`` walks every role over everything; it restarts no more than the actions do."""
-    actions = list(compare(wanted, observed))
+    given = wanted_from_json(wanted)
+    known = learn(given, observed)
+    actions = list(compare(known, observed))
     todo: dict[str, list[str]] = {}
     for kind in ORDER:
         subjects = [action.subject for action in actions if action.kind == kind]
@@ -44,4 +50,5 @@ def decide(wanted: dict[str, Any], observed: dict[str, Any], *, full: bool = Fal
             subjects.append("*")
         if subjects:
             todo[kind] = subjects
-    return Decision(tuple(actions), todo, restarts_of(wanted, actions))
+    learned = None if known == given else known.to_json()
+    return Decision(tuple(actions), todo, restarts_of(wanted, actions), learned)

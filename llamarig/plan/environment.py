@@ -9,7 +9,10 @@ from llamarig.spec.host import HostSpec
 
 UNLEARNED = "unlearned"
 """Stands in CUDA_VISIBLE_DEVICES for a card whose UUID nobody knows yet: with it CUDA sees no card at
-all, which a proof catches, while leaving the variable out could put the model on the wrong card."""
+all, which a proof catches, while leaving the variable out could put the model on the wrong card.
+An apply puts the UUID in its place that the driver tells (compare/learn.py)."""
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def uuid_of(spec: HostSpec, card: str, learned: Mapping[str, str]) -> str | None:
@@ -29,7 +32,7 @@ def environment(spec: HostSpec, name: str, learned: Mapping[str, str]) -> dict[s
     if cards:
         known = [uuid_of(spec, card, learned) or f"{UNLEARNED}:{card}" for card in cards]
         variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(known)
+        variables[VISIBLE] = ",".join(known)
         if service.projector_gpu is not None and spec.models[service.model].projector is not None:
             variables["MTMD_BACKEND_DEVICE"] = f"CUDA{cards.index(service.projector_gpu)}"
     return variables | service.environment

@@ -72,9 +72,10 @@ def _cards(spec: HostSpec, name: str, service: Service, learned: Mapping[str, st
         if uuid_of(spec, card, learned) is None:
             yield Finding(
                 "uuid-unknown",
-                "warning",
-                f"the UUID of card {card} is not known, so service {name} cannot be bound to it",
-                "the first apply learns it from the driver; or write it into gpus." + card + ".uuid",
+                "note",
+                f"the UUID of card {card} is not in the spec: an apply takes that of the card at its bus id from the "
+                f"driver, binds service {name} to it, and refuses another card there from then on",
+                f"or write it into gpus.{card}.uuid",
                 name,
             )
 

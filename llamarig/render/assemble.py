@@ -16,12 +16,14 @@ from llamarig.render.text import verbatim
 from llamarig.render.units import keys_path, unit_name, unit_path, unit_text
 from llamarig.render.wanted import (
     Wanted,
+    WantedCard,
     WantedCredential,
     WantedFile,
     WantedModelFile,
     WantedService,
     WantedUser,
 )
+from llamarig.spec.hardware import full_bus_id
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Service
 
@@ -151,6 +153,16 @@ def _service(spec: HostSpec, plan: Plan, name: str) -> WantedService:
     )
 
 
+def _cards(spec: HostSpec) -> tuple[WantedCard, ...]:
+    """Those that a service uses."""
+    used = {name for service in spec.services.values() for name in visible_cards(spec, service)}
+    return tuple(
+        WantedCard(name, full_bus_id(card.bus_id) if card.bus_id is not None else "", card.uuid)
+        for name, card in spec.gpus.items()
+        if name in used
+    )
+
+
 def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
     """What the host must look like. ``project_root`` is where chat templates are read from.
 
@@ -167,4 +179,5 @@ def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
         models=models,
         credentials=_credentials(spec),
         services=tuple(_service(spec, plan, name) for name in spec.services),
+        cards=_cards(spec),
     )

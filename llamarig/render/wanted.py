@@ -143,6 +143,18 @@ class WantedService:
 
 
 @dataclass(frozen=True, slots=True)
+class WantedCard:
+    """A card that services are bound to."""
+
+    name: str
+    """In the spec."""
+    bus_id: str
+    """As the kernel writes it, ``0000:01:00.0``; empty when the spec gives the UUID alone."""
+    uuid: str | None
+    """None until the spec or an apply knows it (compare/learn.py)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """Everything that llamarig manages on one host."""
 
@@ -157,6 +169,7 @@ class Wanted:
     models: tuple[WantedModelFile, ...]
     credentials: tuple[WantedCredential, ...]
     services: tuple[WantedService, ...]
+    cards: tuple[WantedCard, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, stable in order, with each file's sha256 added."""

@@ -11,9 +11,19 @@ from llamarig.spec.base import Lockable, MiB, Name, OneLine, SpecModel
 BusId = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{4}([0-9a-f]{4})?:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
 """A PCI address as lspci prints it, ``01:00.0`` or ``0000:01:00.0``."""
 
+
+def full_bus_id(bus_id: str) -> str:
+    """``0000:01:00.0``, as the kernel names the card, for every way to write it in a spec."""
+    domain, _, rest = bus_id.rpartition(":")
+    domain, _, bus = domain.rpartition(":")
+    return f"{int(domain or '0', 16):04x}:{bus}:{rest}"
+
+
+UUID_PATTERN = r"^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+
 GpuUuid = Annotated[
     str,
-    StringConstraints(pattern=r"^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"),
+    StringConstraints(pattern=UUID_PATTERN),
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from llamarig.converge.decide import decide
+from llamarig.errors import RigError
 
 
 class ActionModule(ActionBase):
@@ -24,5 +25,8 @@ class ActionModule(ActionBase):
                 "full": {"type": "bool", "default": False},
             }
         )
-        decided = decide(arguments["wanted"], arguments["observed"], full=arguments["full"])
+        try:
+            decided = decide(arguments["wanted"], arguments["observed"], full=arguments["full"])
+        except RigError as error:
+            return {**result, "failed": True, "msg": str(error)}
         return {**result, "changed": False, **decided.to_json()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from llamarig.compare import probe_list
+from llamarig.compare import learn, probe_list
 from llamarig.compare.load import wanted_from_json
 from llamarig.errors import RigError
 from llamarig.prove import Check, evaluate, probe_services
@@ -35,6 +35,10 @@ class ActionModule(ActionBase):
         asked = self._execute_module("rig_probe", module_args={"services": probe_services(wanted)}, task_vars=task_vars)
         if "probed" not in asked:
             return {**result, **asked, "failed": True}
+        try:
+            wanted = learn(wanted_from_json(wanted), seen["observed"]).to_json()
+        except RigError as error:
+            return {**result, "failed": True, "msg": str(error), "observed": seen["observed"]}
         checks = evaluate(wanted, seen["observed"], asked["probed"])
         result.update(changed=False, checks=[check.to_json() for check in checks], observed=seen["observed"])
         result["applied"] = [entry["path"] for entry in (*wanted["files"], *wanted["models"])]

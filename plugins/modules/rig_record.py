@@ -47,9 +47,8 @@ options:
     type: str
     required: true
   gpus:
-    description: Name of each card and its UUID.
+    description: Name of each card and its UUID. By default those that the last record knows.
     type: dict
-    default: {}
   files:
     description: Absolute paths of the other files that were applied, models too. One that is gone fails the task.
     type: list
@@ -123,6 +122,10 @@ def left_over(before: Any, files: dict[str, Any]) -> list[str]:
     return sorted(name for name in set(rig_store.settings_of(before)) if name not in files and Path(name).exists())
 
 
+def as_dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def compose(params: dict[str, Any], before: Any, state: str) -> dict[str, Any]:
     """The new record. Only a former record whose digest holds is believed."""
     trusted = before if state == "ok" else None
@@ -144,7 +147,7 @@ def compose(params: dict[str, Any], before: Any, state: str) -> dict[str, Any]:
         "run": params["run"],
         "release": params["release"],
         "former-release": former,
-        "gpus": params["gpus"],
+        "gpus": params["gpus"] if params["gpus"] is not None else as_dict(trusted and trusted.get("gpus")),
         "files": files,
         "former": {"files": left_over(before, files)},
     }
@@ -166,7 +169,7 @@ def main() -> None:
             "run": text,
             "applied_from": text,
             "llamarig": text,
-            "gpus": {"type": "dict", "default": {}},
+            "gpus": {"type": "dict"},
             "files": {"type": "list", "elements": "str", "default": []},
             "force": {"type": "bool", "default": False},
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from llamarig.spec.hardware import full_bus_id
 from llamarig.spec.rules.base import Broken, View
 from llamarig.spec.service import Service
 from llamarig.spec.tree import Loc
@@ -60,7 +61,8 @@ def cards(view: View) -> Iterator[Broken]:
                 'add `bus-id: "01:00.0"` (lspci prints it) or `uuid` (nvidia-smi -L prints it)',
                 rests_on=((*at, "bus-id"), (*at, "uuid")),
             )
-        for key, value in (("bus-id", _full(card.bus_id)), ("uuid", card.uuid)):
+        bus_id = full_bus_id(card.bus_id) if card.bus_id is not None else None
+        for key, value in (("bus-id", bus_id), ("uuid", card.uuid)):
             if value is None:
                 continue
             other = seen.setdefault(value, name)
@@ -71,15 +73,6 @@ def cards(view: View) -> Iterator[Broken]:
                     "describe each card once",
                     rests_on=(("gpus", other, key),),
                 )
-
-
-def _full(bus_id: str | None) -> str | None:
-    """``0000:01:00.0`` for every way to write it."""
-    if bus_id is None:
-        return None
-    domain, _, rest = bus_id.rpartition(":")
-    domain, _, bus = domain.rpartition(":")
-    return f"{int(domain or '0', 16):04x}:{bus}:{rest}"
 
 
 def projector(view: View) -> Iterator[Broken]:

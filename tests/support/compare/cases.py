@@ -272,14 +272,14 @@ def observation(wanted: Wanted) -> dict[str, Any]:
             "run": "r1",
             "release": wanted.release.id,
             "former-release": None,
-            "gpus": {},
+            "gpus": {card.name: card.uuid for card in wanted.cards if card.uuid},
             "files": recorded,
             "former": {"files": []},
             "digest": sha("digest"),
         },
         "record-state": "ok",
         "lock": None,
-        "gpus": [],
+        "gpus": [{"bus-id": card.bus_id, "device": "0x2bb1", "uuid": card.uuid} for card in wanted.cards if card.uuid],
     }
 
 

@@ -148,6 +148,17 @@ def test_a_record_holds_what_was_applied_and_is_believed_after(
     assert (seen["hashed"], seen["sha256"]) == (False, written["files"][server]["sha256"])
 
 
+def test_cards_stay_pinned_where_an_apply_says_nothing_of_them(
+    host: Path, apply: Callable[..., dict[str, Any]]
+) -> None:
+    assert apply(gpus=None)["gpus"] == {}
+    assert apply(gpus={"ada": "GPU-1"})["gpus"] == {"ada": "GPU-1"}
+    assert apply(release="old", gpus=None)["gpus"] == {"ada": "GPU-1"}
+    Path(store.RECORD).write_text(Path(store.RECORD).read_text().replace("GPU-1", "GPU-2"))
+    assert apply(gpus=None)["gpus"] == {}, "a record that was edited is not believed"
+    assert apply(gpus={})["gpus"] == {}
+
+
 def test_the_former_release_is_the_last_one_and_stays_so_when_the_same_is_applied_again(
     host: Path, apply: Callable[..., dict[str, Any]]
 ) -> None:

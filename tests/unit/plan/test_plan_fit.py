@@ -188,7 +188,7 @@ def test_a_projectors_header_says_what_it_sees() -> None:
         ),
         ({"context": 65_536}, {}, "margin-accepted", "note"),
         ({"kv-cache": {"k": "f16", "v": "q8_0"}, "flash-attention": "off"}, {}, "settings-refused", "error"),
-        ({}, {"gpus": {**REFERENCE["gpus"], "ada": {"model": "rtx-2000-ada"}}}, "uuid-unknown", "warning"),
+        ({}, {"gpus": {**REFERENCE["gpus"], "ada": {"model": "rtx-2000-ada"}}}, "uuid-unknown", "note"),
         (
             {},
             {"gpus": {**REFERENCE["gpus"], "ada": {"model": "no-such-card", "uuid": UUIDS[1]}}},
