@@ -43,7 +43,6 @@ def test_of_two_applies_at_once_the_second_says_who_holds_the_lock(
     another: Callable[[str], Host], project: Project
 ) -> None:
     host = another("twice")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     host.ssh(f"rm {MODEL}")
     with faults.slow_network(host, 60):
         first = project.start("apply", host.name, "--yes", "--json")
@@ -62,7 +61,6 @@ def test_of_two_applies_at_once_the_second_says_who_holds_the_lock(
 
 def test_an_interrupted_model_copy_leaves_no_half_model(another: Callable[[str], Host], project: Project) -> None:
     host = another("halfway")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     host.ssh(f"systemctl stop {UNIT}; rm {MODEL}")
     with faults.slow_network(host, 60):
         process = project.start("apply", host.name, "--yes", "--json")
@@ -82,7 +80,6 @@ def test_a_corrupt_model_is_refused_and_the_old_one_goes_on(
     another: Callable[[str], Host], project: Project, tmp_path: Path
 ) -> None:
     host = another("corrupt")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     pid = faults.main_pid(host, UNIT)
     model = tmp_path / "changed.gguf"
     with model.open("wb") as stream:

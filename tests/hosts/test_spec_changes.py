@@ -27,7 +27,6 @@ def test_a_changed_flag_restarts_the_service_with_it_and_builds_nothing(
     another: Callable[[str], Host], project: Project
 ) -> None:
     host = another("flag")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     pid = main_pid(host, UNIT)
     spec = demo_spec()
     spec["services"]["chat"]["context"] = 2048
@@ -47,7 +46,6 @@ def test_a_changed_model_is_served_after_the_apply(
     another: Callable[[str], Host], project: Project, tmp_path: Path
 ) -> None:
     host = another("model")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     changed = tmp_path / "changed.gguf"
     with changed.open("wb") as stream:
         subprocess.run([*host.ssh_command(), f"cat {MODEL}"], stdout=stream, check=True)

@@ -62,7 +62,6 @@ def test_a_build_whose_controller_died_is_finished_by_the_next_apply(
     another: Callable[[str], Host], project: Project
 ) -> None:
     host = another("orphan")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     process, before = start_build(host, project)
     kill_group(process)
     assert running_release(host) == before
@@ -78,7 +77,6 @@ def test_a_host_that_lost_power_in_a_build_serves_the_old_release_and_converges(
     lab: Lab, another: Callable[[str], Host], project: Project
 ) -> None:
     host = another("blackout")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     process, before = start_build(host, project)
     faults.pull_the_plug(host)
     stdout, stderr = process.communicate(timeout=300)
@@ -96,7 +94,6 @@ def test_a_disk_without_room_for_the_model_is_refused_before_anything_is_touched
     another: Callable[[str], Host], project: Project
 ) -> None:
     host = another("full")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     host.ssh(f"systemctl stop {UNIT}; rm {MODEL}")
     with faults.small_disk(host, "/var/lib/llamarig/models", 40):
         ran = project.rig("apply", host.name, "--yes", "--json")
@@ -112,7 +109,6 @@ def test_killed_in_the_middle_of_a_switch(
     lab: Lab, another: Callable[[str], Host], project: Project, victim: str
 ) -> None:
     host = another(f"mid-{victim}")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     before = running_release(host)
     project.describe(host, other_build())
     process = project.start("apply", host.name, "--yes", "--json")

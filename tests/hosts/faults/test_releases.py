@@ -54,7 +54,6 @@ def test_a_patch_makes_another_release_whose_binary_carries_it(
     another: Callable[[str], Host], project: Project
 ) -> None:
     host = another("patch")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     before = running(host)
     patches = project.directory / "patches"
     patches.mkdir(exist_ok=True)
@@ -76,7 +75,6 @@ def test_a_patch_that_does_not_apply_is_refused_and_the_old_release_goes_on(
     another: Callable[[str], Host], project: Project
 ) -> None:
     host = another("badpatch")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     before = running(host)
     bad = PATCH.replace("unknown error", "never was there")
     (project.directory / "patches").mkdir(exist_ok=True)
@@ -95,7 +93,6 @@ def test_an_upgrade_and_the_rollback_run_the_binaries_that_were_built(
     another: Callable[[str], Host], project: Project
 ) -> None:
     host = another("upgrade")
-    project.rig("apply", host.name, "--yes", "--json").ok()
     old = running(host)
     assert old == built(host)
     spec = demo_spec()

@@ -1,0 +1,61 @@
+"""Plain ansible-playbook on the specs does what `llamarig apply` does; so does the walk over all roles."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+
+from lab import Host
+from lab.project import ROOT, Project, chat
+from lab.report import actions_of
+
+UNIT = "/etc/systemd/system/llama-chat.service"
+
+
+def playbook(project: Project, host: Host, *options: str) -> str:
+    """Run playbooks/site.yml as a user of Ansible would; what it printed."""
+    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, *options, "playbooks/site.yml"]
+    environment = dict(project.environment(), ANSIBLE_NOCOLOR="1", LC_ALL=os.environ.get("LC_ALL", "C.UTF-8"))
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def changed(output: str, host: Host) -> int:
+    """The `changed=` of the play recap."""
+    found = re.search(rf"^{host.name}\s*:.*changed=(\d+).*failed=0", output, re.MULTILINE)
+    assert found is not None, output
+    return int(found.group(1))
+
+
+def test_plain_ansible_mends_a_change_and_then_finds_nothing(another: Callable[[str], Host], project: Project) -> None:
+    host = another("plain")
+    playbook(project, host)
+    host.ssh(f"echo '# planted' >>{UNIT}")
+    assert changed(playbook(project, host, "--check"), host) >= 1
+    assert "# planted" in host.ssh(f"cat {UNIT}"), "check mode touched the host"
+    assert changed(playbook(project, host), host) >= 1
+    assert "# planted" not in host.ssh(f"cat {UNIT}")
+    assert changed(playbook(project, host), host) == 0
+    assert actions_of(project.rig("apply", host.name, "--yes", "--json").ok().data) == []
+    assert chat(host, "Say hello.", tokens=8)
+
+
+def test_the_walk_over_all_roles_changes_nothing_on_a_converged_host(demo: Host, project: Project) -> None:
+    before = demo.ssh("systemctl show -P MainPID llama-chat.service")
+    report = project.rig("apply", demo.name, "--full", "--yes", "--json").ok().data["hosts"][0]
+    assert report["actions"] == []
+    assert report["changed"] == 0, report
+    assert report["checks"]
+    assert demo.ssh("systemctl show -P MainPID llama-chat.service") == before
