@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure  # type: ignore[import-untyped] # ansible-core ships no types
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
 from llamarig.converge.events import progress
 from llamarig.paths import data_root

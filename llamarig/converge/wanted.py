@@ -30,6 +30,6 @@ def plan_for(project_root: Path, loaded: LoadedHost) -> Plan:
 
 def wanted_for(project_root: Path, loaded: LoadedHost, plan: Plan | None = None) -> Wanted:
     """The wanted state of a host; plans it unless ``plan`` is given."""
-    from llamarig.render import wanted_state  # noqa: PLC0415 - see above
+    from llamarig.render import wanted_state  # noqa: PLC0415 - rendering is heavy, many verbs do without
 
     return wanted_state(spec_of(loaded), plan or plan_for(project_root, loaded), project_root)

@@ -7,6 +7,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from llamarig.converge import artifacts
+from llamarig.converge.store.origins import locked
 from llamarig.converge.jobs import follow, utilities
 from llamarig.errors import RigError
 
@@ -20,7 +21,7 @@ HARDENING = (
 )  # fmt: skip
 
 
-class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no types
+class ActionModule(ActionBase):
     """Arguments: ``model`` as in the wanted state, ``part`` where it arrives, ``jobs`` the directory of jobs,
     ``environment`` (proxies, say) and ``lock`` as of rig_follow."""
 
@@ -35,7 +36,7 @@ class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no ty
         model, part = args["model"], str(args["part"])
         try:
             url = artifacts.url_of(model["origin"])
-            sha256 = artifacts.locked(model["sha256"], artifacts.label_of(model))
+            sha256 = locked(model["sha256"], artifacts.label_of(model))
         except RigError as error:
             return {"failed": True, "msg": str(error)}
         name = f"llamarig-fetch-{sha256[:16]}"

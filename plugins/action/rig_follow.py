@@ -9,7 +9,7 @@ from ansible.plugins.action import ActionBase
 from llamarig.converge.jobs import follow
 
 
-class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no types
+class ActionModule(ActionBase):
     """Arguments: ``name`` and ``directory`` as of rig_job, ``label`` and ``unit`` for the progress, and ``lock``,
     arguments for rig_lock, called now and then while the job runs."""
 

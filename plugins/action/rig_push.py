@@ -23,7 +23,7 @@ PIECE = 16 << 20
 TRIES = 3
 
 
-class ActionModule(ActionBase):  # type: ignore[misc] # ansible-core ships no types
+class ActionModule(ActionBase):
     """Arguments: ``release`` or ``model`` (as in the wanted state) and ``directory`` on the host;
     ``lock``, arguments for rig_lock, called now and then meanwhile.
 

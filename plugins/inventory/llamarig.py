@@ -80,7 +80,12 @@ def _project_root(path: Path) -> Path:
 def _private() -> Path:
     """Where pinned host keys are written; gone when this process ends, not when a forked worker does."""
     path, owner = Path(tempfile.mkdtemp(prefix="llamarig-")), os.getpid()
-    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(path, ignore_errors=True))
+
+    def clean() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(path, ignore_errors=True)
+
+    atexit.register(clean)
     return path
 
 
@@ -92,7 +97,7 @@ def _loaded(root: Path) -> list[Any]:
 
 
 def _from_specs(path: Path) -> dict[str, Any]:
-    from llamarig.converge.project import project_variables  # noqa: PLC0415 - as above
+    from llamarig.converge.project import project_variables  # noqa: PLC0415 - a prepared inventory plans nothing
 
     root = _project_root(path)
     mine = [host for host in _loaded(root) if Path(host.path).resolve() == path]

@@ -10,8 +10,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule  # type: ignore[import-untyped]
-from ansible.module_utils.rig_disk import write_whole  # type: ignore[import-not-found]
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.rig_disk import write_whole
 
 DOCUMENTATION = r"""
 ---
