@@ -7,8 +7,8 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from llamarig.converge import artifacts
-from llamarig.converge.store.origins import locked
 from llamarig.converge.jobs import follow, utilities
+from llamarig.converge.store.origins import locked
 from llamarig.errors import RigError
 
 HARDENING = (
