@@ -97,7 +97,7 @@ def main() -> int:
         wrong = unreported(report, lines)
         sound = [entry["host"] for entry in report["hosts"] if entry["valid"]]
         _, plans, plan_s = llamarig(root, "plan", *sound)
-    planned = {plan["host"] for plan in plans if plan["devices"][0]["components"].get("kv-cache")}
+    planned = {plan["host"] for plan in plans["hosts"] if plan["devices"][0]["components"].get("kv-cache")}
     right = code == 2 and not wrong and len(report["hosts"]) == HOSTS and planned == set(sound)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(

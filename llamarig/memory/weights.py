@@ -10,10 +10,20 @@ from llamarig.memory.split import Split, first_on_device
 _INPUTS = ("token_embd", "per_layer_token_embd.", "position_embd.", "token_types.")
 
 
-def _block(name: str) -> int | None:
-    """The number in ``blk.7.attn_q.weight``; None for a tensor of no block."""
-    number = name[4:].partition(".")[0] if name.startswith("blk.") else ""
-    return int(number) if number.isdecimal() else None
+def _by_place(header: Header) -> tuple[dict[str, int], int, int]:
+    """Bytes by block (the 7 of ``blk.7.attn_q.weight``), of the input tensors, and of all others."""
+    blocks: dict[str, int] = {}
+    inputs = rest = 0
+    for tensor in header.tensors:
+        name = tensor.name
+        if name.startswith("blk."):
+            number = name.split(".", 2)[1]
+            blocks[number] = blocks.get(number, 0) + tensor.size
+        elif name.startswith(_INPUTS):
+            inputs += tensor.size
+        else:
+            rest += tensor.size
+    return blocks, inputs, rest
 
 
 def weight_bytes(header: Header, shape: Shape, settings: Settings) -> tuple[Split, Split]:
@@ -27,17 +37,17 @@ def weight_bytes(header: Header, shape: Shape, settings: Settings) -> tuple[Spli
     output = len(shape.layers)
     first = first_on_device(shape, settings)
     mtp_from = len(shape.trunk)
+    blocks, inputs, rest = _by_place(header)
     # Bytes on the card, and on the host.
-    model, draft = [0, 0], [0, 0]
-    for tensor in header.tensors:
-        block = _block(tensor.name)
-        if block is not None and block >= mtp_from:
+    model, draft = [0, inputs], [0, 0]
+    model[output < first] += rest
+    for number, size in blocks.items():
+        block = int(number) if number.isdecimal() else output
+        if number.isdecimal() and block >= mtp_from:
             if settings.mtp:
-                draft[block < first] += tensor.size
-        elif tensor.name.startswith(_INPUTS):
-            model[1] += tensor.size
+                draft[block < first] += size
         else:
-            model[(output if block is None else block) < first] += tensor.size
+            model[block < first] += size
     embedding = header.by_name.get("token_embd.weight")
     if "output.weight" not in header.by_name and embedding is not None and first <= output:
         model[0] += embedding.size

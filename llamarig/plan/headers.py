@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from llamarig.gguf import Header, find_header
+from llamarig.gguf import Header, default_cache, find_header
 from llamarig.plan.host import plan_host
 from llamarig.plan.types import Plan
 from llamarig.spec.host import HostSpec
@@ -19,6 +19,7 @@ def gather_headers(spec: HostSpec, project_root: Path, cache: Path | None = None
 
     Raises :class:`RigError` when a sidecar or file is there and wrong.
     """
+    cache = default_cache() if cache is None else cache
     headers: dict[str, Header | None] = {}
     for name, model in spec.models.items():
         headers[name] = find_header(model, project_root, cache)

@@ -8,6 +8,7 @@ from llamarig.spec.tree import Scalar
 
 _INT = re.compile(r"[-+]?[0-9]{1,18}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]{1,40}|[0-9]{1,18}(\.[0-9]{0,40})?)([eE][-+]?[0-9]{1,2})?")
+_NUMERIC = frozenset("+-.0123456789")
 _WORDS: dict[str, Scalar] = {
     "": None,
     "~": None,
@@ -29,11 +30,9 @@ def resolve(text: str) -> Scalar:
     Numbers that no key could hold (more than 18 digits, infinities) stay text
     and are refused as such by the key's own type.
     """
-    if text in _WORDS:
-        return _WORDS[text]
-    if text[0] in "+-.0123456789":
+    if text[:1] in _NUMERIC:
         if _INT.fullmatch(text):
             return int(text)
         if _FLOAT.fullmatch(text):
             return float(text)
-    return text
+    return _WORDS.get(text, text)

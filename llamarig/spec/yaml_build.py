@@ -96,14 +96,17 @@ class Builder:
             )
 
     def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
-        self._tag(event.tag, line)
-        if self._open and self._open[-1].wants_key():
-            self._key(self._open[-1], event.value, line)
+        # Most of a document are scalars without a tag: this path is kept short.
+        if event.tag is not None:
+            self._tag(event.tag, line)
+        parent = self._open[-1] if self._open else None
+        if parent is not None and parent.entries is not None and parent.key is None:
+            self._key(parent, event.value, line)
             return
         self._count(line, 1)
-        plain = event.style is None or event.style == ""
-        value = resolve(event.value) if plain and event.tag is None else event.value
-        self._put(Tree(value, self.path, line, event.value, plain), event.anchor, 1)
+        text, plain = event.value, not event.style
+        value = resolve(text) if plain and event.tag is None else text
+        self._put(Tree(value, self.path, line, text, plain), event.anchor, 1)
 
     def _key(self, parent: _Open, key: str, line: int) -> None:
         parent.key, parent.key_line, parent.refused = key, line, False
