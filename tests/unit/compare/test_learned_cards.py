@@ -35,11 +35,13 @@ PLACES = {"blackwell": "0000:01:00.0", "ada": "0000:02:00.0"}
 
 
 def twin(**uuids: str | None) -> Wanted:
-    """The wanted state of the host with two cards, with these UUIDs in its spec; what is not about cards is that of the cases."""
+    """The wanted state of the host with two cards, with these UUIDs in its spec, cut down to what is about cards."""
     spec = spec_of("twin")
     cards = {name: card.model_copy(update={"uuid": uuids.get(name)}) for name, card in spec.gpus.items()}
     changed: HostSpec = spec.model_copy(update={"gpus": cards})
-    return replace(wanted_state(changed, plan_of(changed), HERE), release=cpu_state().release, models=(), credentials=())
+    return replace(
+        wanted_state(changed, plan_of(changed), HERE), release=cpu_state().release, models=(), credentials=()
+    )
 
 
 OPEN, NAMED = twin(blackwell=BLACKWELL), twin(blackwell=BLACKWELL, ada=ADA)
