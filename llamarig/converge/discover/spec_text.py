@@ -17,6 +17,7 @@ from llamarig.converge.discover.cards import FoundCard, found_cards
 from llamarig.errors import ExitCode, RigError
 from llamarig.spec.host import Connection
 from llamarig.spec.read_yaml import read_bytes
+from llamarig.spec.scalar import resolve
 from llamarig.spec.validate import validate
 
 ENGINE = """\
@@ -113,7 +114,9 @@ def _head(looked: dict[str, Any], name: str) -> str:
         ),
         "# Next: `llamarig check`, `llamarig lock " + name + "`, `llamarig plan " + name + "`.",
     ]
-    return "\n".join(lines) + f"\nschema-version: 1\nhost: {name}\n"
+    # A machine may be called `true` or `1e3`; without quotes that is no text.
+    written = name if resolve(name) == name else json.dumps(name)
+    return "\n".join(lines) + f"\nschema-version: 1\nhost: {written}\n"
 
 
 def _serving(servers: Iterable[dict[str, Any]]) -> list[str]:

@@ -138,6 +138,13 @@ def test_the_host_is_named_after_the_machine(hostname: str, address: str, name: 
     assert host_name({"hostname": hostname}, Connection.model_validate({"address": address})) == name
 
 
+@pytest.mark.parametrize("hostname", ["true", "1e3", "null", "NULL"])
+def test_a_name_that_reads_as_something_else_is_written_in_quotes(hostname: str) -> None:
+    name, text = compose(machine(hostname=hostname), Connection())
+    assert name == hostname.lower()
+    assert f'host: "{name}"\n' in text
+
+
 def test_another_system_is_refused() -> None:
     with pytest.raises(RigError, match="Debian and Ubuntu, and this is fedora 43") as caught:
         compose(machine(os={"id": "fedora", "version": "43", "codename": ""}), OVER_SSH)
