@@ -14,6 +14,24 @@ from llamarig.errors import RigError
 if TYPE_CHECKING:
     from llamarig.spec.host import Connection, HostSpec
 
+SSH_ARGS = "-o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=15 -o ServerAliveCountMax=8"
+"""As in ansible.cfg."""
+
+_FIXED: dict[str, Any] = {
+    "ansible_host_key_checking": True,
+    "ansible_ssh_host_key_checking": True,
+    "ansible_ssh_args": SSH_ARGS,
+    "ansible_ssh_extra_args": "",
+    "ansible_sftp_extra_args": "",
+    "ansible_scp_extra_args": "",
+    "ansible_ssh_executable": "ssh",
+    "ansible_sftp_executable": "sftp",
+    "ansible_scp_executable": "scp",
+    "ansible_pipelining": True,
+    "ansible_ssh_pipelining": True,
+}
+"""Said for every host, because a host's variable wins over ANSIBLE_SSH_ARGS and its like in the environment."""
+
 _HOST_KEY = re.compile(r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)) ([A-Za-z0-9+/]{40,}={0,3})(?: .*)?$")
 
 
@@ -78,6 +96,7 @@ def connection_variables(spec: HostSpec, root: Path, private: Path) -> dict[str,
         raise RigError(
             what="connection.address begins with a dash", where=spec.host, fix="name the host or its address"
         )
+    variables.update(_FIXED)
     variables.update(
         ansible_connection="ssh",
         ansible_host=address,

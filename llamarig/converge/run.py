@@ -51,10 +51,21 @@ class Run:
     messages: str = ""
 
 
+PASSED_ON = frozenset({"ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_VAULT_IDENTITY_LIST"})
+"""The only ANSIBLE_* variables of the caller that reach Ansible: how vaulted key files are opened.
+
+The others could switch off what a spec promises (a checked host key) or leave keys on a host (kept remote files).
+"""
+
+
 def _environment(private: Path, listening: Path) -> dict[str, str]:
     root = data_root()
     package_parent = str(Path(__file__).resolve().parents[2])
-    environment = dict(os.environ)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name in PASSED_ON or not name.lstrip("_").upper().startswith("ANSIBLE_")
+    }
     environment.update(
         ANSIBLE_CONFIG=str(root / "ansible.cfg"),
         ANSIBLE_STDOUT_CALLBACK="llamarig_events",

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ansible import constants
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
@@ -40,6 +41,7 @@ class InventoryModule(BaseInventoryPlugin):
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         super().parse(inventory, loader, path, cache)
+        _refuse_kept_files()
         try:
             hosts = _prepared(Path(path)) if path.endswith(".llamarig.json") else _from_specs(Path(path).resolve())
         except (RigError, RigErrors) as error:
@@ -50,6 +52,14 @@ class InventoryModule(BaseInventoryPlugin):
             for name, value in {**common, **_with_password(variables)}.items():
                 # Plain values: nothing in a spec is ever a template.
                 self.inventory.set_variable(host, name, value)
+
+
+def _refuse_kept_files() -> None:
+    """No variable of a host wins over this setting, and with it keys would stay on the host in module files."""
+    if constants.config.get_config_value("DEFAULT_KEEP_REMOTE_FILES"):
+        raise AnsibleParserError(
+            "ANSIBLE_KEEP_REMOTE_FILES (keep_remote_files) would leave keys on the host; unset it and run again"
+        )
 
 
 _run = cache(new_run)
