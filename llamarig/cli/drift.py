@@ -8,6 +8,10 @@ import typer
 
 if TYPE_CHECKING:
     from llamarig.cli.looked import Looked
+    from llamarig.compare import Action
+
+_NOTHING = ("", "absent", "none", "nothing", "not installed")
+"""What is said of a thing that is not there; its reason says so already."""
 
 
 def drift(
@@ -41,10 +45,9 @@ def document(looked: Looked) -> dict[str, Any]:
 
 def _print(looked: Looked) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from llamarig.cli.context import out
-    from llamarig.cli.looked import print_table
+    from llamarig.cli.rows import print_rows
 
     host = escape(looked.host)
     if not looked.actions:
@@ -52,10 +55,11 @@ def _print(looked: Looked) -> None:
         return
     count = len(looked.actions)
     out().print(f"{host}: [bold red]{count} {'difference' if count == 1 else 'differences'}[/]")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("what", "expected", "observed", "reason"):
-        table.add_column(head, overflow="fold")
-    for action in looked.actions:
-        subject = f"{action.kind} {action.subject}"
-        table.add_row(*(escape(text) for text in (subject, action.expected, action.observed, action.reason)))
-    print_table(table)
+    print_rows([[escape(f"{each.kind} {each.subject}"), escape(_words(each))] for each in looked.actions], indent=2)
+
+
+def _words(action: Action) -> str:
+    """The reason; with what was expected and seen where something is there and says more than the reason."""
+    if action.observed in _NOTHING or (action.expected in action.reason and action.observed in action.reason):
+        return action.reason
+    return f"{action.reason} (expected {action.expected}, observed {action.observed})"

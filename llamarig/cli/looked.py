@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llamarig.compare import Action, compare, learn
 from llamarig.errors import ExitCode, RigError
 from llamarig.render.wanted import Wanted
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_WIDE = 2000
-"""Columns where nobody looks at a terminal."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +84,3 @@ def complain(looked: Looked) -> None:
 
     shown = "\n".join(printable(line, 2000) for line in str(looked.error).split("\n"))
     err().print(f"[bold red]error:[/] {escape(looked.host)}: {escape(shown)}", soft_wrap=True)
-
-
-def print_table(table: Table) -> None:
-    """A table on standard output: folded to a terminal's width, one line a row elsewhere."""
-    from rich.console import Console
-
-    from llamarig.cli.context import out
-
-    wide = out() if out().is_terminal else Console(width=_WIDE, highlight=False)
-    wide.print(table)

@@ -10,8 +10,6 @@ from llamarig.cli.context import emit_json, out, project_root, select
 from llamarig.errors import ExitCode
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from llamarig.plan import DevicePlan, Finding, Plan
 
 _BAR = 40
@@ -52,11 +50,11 @@ def _show(plan: Plan, argv: bool) -> None:
     for device in plan.devices:
         out().print(_device_line(device))
         if device.services:
-            out().print(_terms(device.services))
+            _show_terms(device.services)
     ram = plan.ram
     of = f" of {ram.total_mib:,.0f} MiB, {ram.reserve_mib:,.0f} reserved" if ram.total_mib else " MiB"
     out().print(f"RAM: {ram.used_mib:,.0f}{of}")
-    out().print(_terms(ram.services))
+    _show_terms(ram.services)
     for finding in plan.findings:
         _show_finding(finding)
     _show_alternatives(plan)
@@ -96,17 +94,16 @@ def _bar(device: DevicePlan) -> str:
     return "".join(parts) + f"[dim]{'·' * (_BAR - drawn)}[/]"
 
 
-def _terms(services: dict[str, dict[str, float]]) -> Table:
+def _show_terms(services: dict[str, dict[str, float]]) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2), show_edge=False)
-    table.add_column("  MiB")
-    for name in services:
-        table.add_column(escape(name), justify="right")
-    for term in dict.fromkeys(term for terms in services.values() for term in terms):
-        table.add_row(f"  {term}", *(f"{terms[term]:,.2f}" if term in terms else "" for terms in services.values()))
-    return table
+    from llamarig.cli.rows import print_rows
+
+    terms = dict.fromkeys(term for held in services.values() for term in held)
+    rows = [["MiB", *(escape(name) for name in services)]]
+    for term in terms:
+        rows.append([term, *(f"{held[term]:,.2f}" if term in held else "" for held in services.values())])
+    print_rows(rows, indent=4, right=True)
 
 
 def _show_finding(finding: Finding) -> None:

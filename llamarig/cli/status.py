@@ -41,10 +41,9 @@ def document(looked: Looked) -> dict[str, Any]:
 
 def _print(state: dict[str, Any]) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from llamarig.cli.context import out
-    from llamarig.cli.looked import print_table
+    from llamarig.cli.rows import print_records, print_rows
 
     record, release, drift = state["record"], state["release"], state["drift"]
     applied = (
@@ -55,16 +54,15 @@ def _print(state: dict[str, Any]) -> None:
     former = f", former {release['former']}" if release["former"] else ""
     differs = f"{drift} to do (llamarig diff {state['host']})" if drift else "as its spec says"
     out().print(f"[bold]{escape(state['host'])}[/]  {escape(state['system'])}, kernel {escape(str(state['kernel']))}")
-    out().print(f"  release {escape(str(release['current'] or 'none') + former)}; {escape(applied)}; {escape(differs)}")
+    release_words = f"release {release['current'] or 'none'}{former}"
+    print_rows([[escape(f"{release_words}; {applied}; {differs}")]], indent=2)
     if state["lock"]:
         out().print(f"  [yellow]{escape(_held(state['lock']))}[/]", soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("  service", "state", "since", "restarts", "model", "address"):
-        table.add_column(head, overflow="fold")
+    rows = []
     for name, service in state["services"].items():
         cells = (service["since"] or "-", str(service["restarts"]), service["model"], service["address"])
-        table.add_row(f"  {escape(name)}", _state(service, release["current"]), *(escape(cell) for cell in cells))
-    print_table(table)
+        rows.append([escape(name), _state(service, release["current"]), *(escape(cell) for cell in cells)])
+    print_records(("service", "state", "since", "restarts", "model", "address"), rows, indent=2)
 
 
 def _held(lock: dict[str, Any]) -> str:

@@ -62,20 +62,33 @@ def _rank(check: Check) -> int:
 
 def _print(host: str, proof: Proof) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from llamarig.cli.context import err, out
-    from llamarig.cli.looked import print_table
+    from llamarig.cli.rows import print_rows
     from llamarig.errors import RigError
 
     if isinstance(proof, RigError):
         err().print(f"[bold red]error:[/] {escape(str(proof))}", soft_wrap=True)
         return
-    red = sum(not check.ok for check in proof)
-    words = f"[bold red]{red} of {len(proof)} checks failed[/]" if red else f"[green]all {len(proof)} checks hold[/]"
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for check in sorted(proof, key=_rank):
-        mark = ("[bold red]FAIL[/]", "[yellow]blocked[/]", "[green]ok[/]")[_rank(check)]
-        table.add_row(mark, escape(check.name), escape(check.detail))
-    out().print(f"{escape(host)}: {words}")
-    print_table(table)
+    out().print(f"{escape(host)}: {_verdict(proof)}")
+    if _never_applied(proof):
+        out().print(f"  never applied: run `llamarig apply {escape(host)}`", soft_wrap=True)
+        return
+    marks = ("[bold red]FAIL[/]", "[yellow]not checked[/]", "[green]ok[/]")
+    print_rows([[marks[_rank(each)], escape(each.name), escape(each.detail)] for each in sorted(proof, key=_rank)])
+
+
+def _verdict(proof: list[Check]) -> str:
+    blocked = sum(_rank(check) == 1 for check in proof)
+    failed = sum(_rank(check) == 0 for check in proof)
+    if not blocked + failed:
+        return f"[green]all {len(proof)} checks hold[/]"
+    skipped = f", [yellow]{blocked} not checked[/]" if blocked else ""
+    return f"[bold red]{failed} of {len(proof)} checks failed[/]{skipped}"
+
+
+def _never_applied(proof: list[Check]) -> bool:
+    """Whether nothing holds and there is no release at all: then each check would say the same."""
+    from llamarig.prove.host import NO_RELEASE
+
+    return any(each.detail == NO_RELEASE for each in proof) and not any(each.ok for each in proof)

@@ -10,6 +10,9 @@ from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_int, as_text, view_of
 from llamarig.render.wanted import RELEASES, Wanted, WantedService
 
+_UP = ("active", "reloading", "refreshing", "deactivating")
+"""States whose beginning is the unit's start; of the others it is the end of its last run."""
+
 
 def state_of(wanted: Wanted, observed: Mapping[str, Any]) -> dict[str, Any]:
     """The documented form of ``llamarig status --json`` without ``drift``.
@@ -63,7 +66,7 @@ def _service(view: View, service: WantedService) -> dict[str, Any]:
         "state": _word(unit.get("active")) or "unknown",
         "sub-state": _word(unit.get("sub")) or "unknown",
         "enabled": unit.get("enabled") == "enabled",
-        "since": _moment(unit.get("started")),
+        "since": _moment(unit.get("started" if unit.get("active") in _UP else "stopped")),
         "restarts": as_int(unit.get("restarts")) or 0,
         "main-pid": as_int(unit.get("main-pid")) or None,
         "release": printable(below.split("/")[0]) if below else None,

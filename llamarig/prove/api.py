@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llamarig.prove.check import Outcome, Rule
-from llamarig.prove.hostile import integer, mapping, number, sequence, show, text
+from llamarig.prove.hostile import count, integer, mapping, number, sequence, show, text
 from llamarig.prove.services import View
 
 OK = 200
@@ -33,6 +33,11 @@ def key(view: View) -> Outcome:
         return False, f"the key could not be tried: {show(withheld)}"
     with_key = view.status("props")
     return with_key == OK, f"401 without, 401 with a wrong key, {with_key or 'no answer'} with it"
+
+
+def _answers(view: View) -> bool:
+    """Whether the server told about itself, whatever it does with other keys."""
+    return view.status("props") == OK
 
 
 def build(view: View) -> Outcome:
@@ -116,12 +121,14 @@ def speculation(view: View) -> Outcome:
 def metrics(view: View) -> Outcome:
     """The planned /metrics answers with counters."""
     found = len(view.said("metrics"))
-    return view.status("metrics") == OK and found > 0, f"{view.status('metrics') or 'no answer'}, {found} values"
+    return view.status(
+        "metrics"
+    ) == OK and found > 0, f"{view.status('metrics') or 'no answer'}, {count(found, 'value')}"
 
 
 RULES: tuple[Rule[View], ...] = (
     Rule("health", health, needs=("unit", "port")),
-    Rule("key", key, needs=("health",)),
+    Rule("key", key, needs=("health",), enough=_answers),
     Rule("build", build, needs=("health", "key")),
     Rule("context", context, needs=("health", "key")),
     Rule("slots", slots, needs=("health", "key")),

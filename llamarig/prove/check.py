@@ -39,20 +39,25 @@ class Rule(Generic[View]):
     judge: Callable[[View], Outcome]
     needs: tuple[str, ...] = ()
     when: Callable[[View], bool] | None = None
+    enough: Callable[[View], bool] | None = None
+    """What the checks that need this one really stand on; where it is true, a failure does not block them."""
 
 
 def run_rules(subject: str, view: View, rules: Sequence[Rule[View]]) -> list[Check]:
-    """Apply the rules in order; what needs a failed one is reported as blocked by the first cause."""
+    """Apply the rules in order; what cannot be asked after a failed one is reported as blocked by the first cause."""
     done: dict[str, Check] = {}
+    usable: set[str] = set()
     for rule in rules:
         if rule.when is not None and not rule.when(view):
             continue
         name = f"{subject}/{rule.name}"
-        failed = next((done[need] for need in rule.needs if need in done and not done[need].ok), None)
+        failed = next((done[need] for need in rule.needs if need in done and need not in usable), None)
         if failed is not None:
             cause = failed.blocked_by or failed.name
             done[rule.name] = Check(name, False, f"not checked, because {cause} failed", cause)
         else:
             ok, detail = rule.judge(view)
             done[rule.name] = Check(name, ok, detail)
+            if ok or (rule.enough is not None and rule.enough(view)):
+                usable.add(rule.name)
     return list(done.values())

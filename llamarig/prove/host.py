@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from llamarig.prove.check import Outcome, Rule
-from llamarig.prove.hostile import mapping, show, text
+from llamarig.prove.hostile import count, mapping, show, text
 from llamarig.prove.services import View
+
+NO_RELEASE = "no release was ever switched to"
 
 
 def current(view: View) -> Outcome:
     """The link ``current`` points to the wanted release."""
     planned = f"releases/{view.wanted['release']['id']}"
     seen = text(view.observed, "current")
-    return seen == planned, f"{show(seen) or 'nothing'}, planned {planned}"
+    if not seen:
+        return False, NO_RELEASE
+    return seen == planned, f"{show(seen)}, planned {planned}"
 
 
 def release(view: View) -> Outcome:
@@ -27,7 +31,7 @@ def release(view: View) -> Outcome:
     ]
     if not view.provenance:
         wrong.append("the provenance lists no file")
-    return not wrong, "; ".join(wrong[:5]) or f"{len(view.provenance)} files equal the provenance"
+    return not wrong, "; ".join(wrong[:5]) or f"{count(len(view.provenance), 'file')} as in the provenance"
 
 
 RULES: tuple[Rule[View], ...] = (Rule("current", current), Rule("release", release))

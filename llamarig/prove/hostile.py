@@ -47,3 +47,8 @@ def integer(data: Any, *path: str) -> int | None:
     """The whole number at ``path``; a boolean or a fraction is none."""
     found = number(data, *path)
     return found if isinstance(found, int) else None
+
+
+def count(number_of: int, noun: str, several: str = "") -> str:
+    """A number with its noun: ``1 file``, ``2 files``; ``several`` where the plural is another word."""
+    return f"{number_of} {noun if number_of == 1 else several or noun + 's'}"

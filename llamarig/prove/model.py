@@ -6,7 +6,7 @@ import posixpath
 from typing import Any
 
 from llamarig.prove.check import Outcome, Rule
-from llamarig.prove.hostile import integer, mapping, sequence, show, text
+from llamarig.prove.hostile import count, integer, mapping, sequence, show, text
 from llamarig.prove.services import View
 
 
@@ -52,7 +52,7 @@ def model(view: View) -> Outcome:
         if mapping(entry).get("deleted") is not False or integer(entry, "inode") not in inodes:
             wrong.append(f"the process holds another file than the one on disk: {show(text(entry, 'path'))}")
     size = sum(file["size"] for file in files)
-    return not wrong, "; ".join(wrong[:5]) or f"{len(files)} files, {size} bytes, sha256 as planned"
+    return not wrong, "; ".join(wrong[:5]) or f"{count(len(files), 'file')}, {size} bytes, sha256 as planned"
 
 
 RULES: tuple[Rule[View], ...] = (Rule("model", model, needs=("unit",)),)

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from llamarig.prove.check import Outcome, Rule
-from llamarig.prove.hostile import integer, mapping, sequence, show, text
+from llamarig.prove.hostile import count, integer, mapping, sequence, show, text
 from llamarig.prove.services import View
 from llamarig.render.wanted import UNITS
 
@@ -18,7 +18,7 @@ def unit_state(view: View) -> Outcome:
     """The unit is loaded from our file, enabled, running, and systemd knows its newest text."""
     expected = {"load": "loaded", "active": "active", "sub": "running", "enabled": "enabled", "need-reload": False}
     wrong = [
-        f"{key} is {show(view.unit.get(key, 'unknown'))} instead of {value}"
+        f"{key} is {show(view.unit.get(key, 'unknown')) or 'not set'} instead of {value}"
         for key, value in expected.items()
         if view.unit.get(key) != value
     ]
@@ -29,6 +29,11 @@ def unit_state(view: View) -> Outcome:
     if wrong:
         return False, "; ".join(wrong) + f"; its own words: journalctl -u {view.service['unit']}"
     return True, f"running as process {view.pid}"
+
+
+def _runs(view: View) -> bool:
+    """Whether there is a process to ask, whatever else is wrong with its unit."""
+    return view.pid != 0 and view.unit.get("active") == "active"
 
 
 def files(view: View) -> Outcome:
@@ -44,16 +49,16 @@ def files(view: View) -> Outcome:
     if fragment != place:
         wrong.append(f"systemd reads {show(fragment) or 'nothing'} instead of {place}")
     wrong += [f"{show(path)} changes it" for path in sequence(view.unit, "drop-ins") if path not in list(planned)]
-    return not wrong, "; ".join(wrong[:5]) or f"{len(planned)} files as planned, no other drop-in"
+    return not wrong, "; ".join(wrong[:5]) or f"{count(len(planned), 'file')} as planned, no other drop-in"
 
 
 def restarts(view: View) -> Outcome:
     """systemd has not had to start it again since it was last started."""
-    count = integer(view.unit, "restarts")
-    if count is None:
+    again = integer(view.unit, "restarts")
+    if again is None:
         return False, "the count of restarts is unknown"
-    if count:
-        return False, f"it ended and was started again {count} times; see journalctl -u {view.service['unit']}"
+    if again:
+        return False, f"it ended and was started again {count(again, 'time')}; see journalctl -u {view.service['unit']}"
     return True, "none since it was started"
 
 
@@ -99,18 +104,18 @@ def libraries(view: View) -> Outcome:
     wanted = any(name.startswith("lib/") for name in view.provenance)
     if wanted and not matched and not wrong:
         wrong.append("none of the release's libraries is mapped")
-    return not wrong, "; ".join(wrong[:5]) or f"{matched} libraries equal the provenance"
+    return not wrong, "; ".join(wrong[:5]) or f"{count(matched, 'library', 'libraries')} as in the provenance"
 
 
 def arguments(view: View) -> Outcome:
     """argv of the running process equals the plan's, one by one."""
     seen, planned = sequence(view.process, "argv"), list(view.service["argv"])
     if seen == planned:
-        return True, f"{len(planned)} arguments as planned"
+        return True, f"{count(len(planned), 'argument')} as planned"
     for at, (have, want) in enumerate(zip(seen, planned, strict=False)):
         if have != want:
             return False, f"argument {at} is {show(have)}, planned {show(want)}"
-    return False, f"{len(seen)} arguments instead of {len(planned)}"
+    return False, f"{count(len(seen), 'argument')} instead of {len(planned)}"
 
 
 def environment(view: View) -> Outcome:
@@ -123,7 +128,7 @@ def environment(view: View) -> Outcome:
         for key, value in sorted(planned.items())
         if seen.get(key) != value
     ]
-    return not wrong, "; ".join(wrong[:5]) or f"{len(planned)} planned variables, no other"
+    return not wrong, "; ".join(wrong[:5]) or f"{count(len(planned), 'planned variable')}, no other"
 
 
 def port(view: View) -> Outcome:
@@ -144,7 +149,7 @@ def port(view: View) -> Outcome:
 
 
 RULES: tuple[Rule[View], ...] = (
-    Rule("unit", unit_state),
+    Rule("unit", unit_state, enough=_runs),
     Rule("files", files),
     Rule("restarts", restarts, needs=("unit",)),
     Rule("user", user, needs=("unit",)),

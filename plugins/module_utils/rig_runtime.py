@@ -32,6 +32,7 @@ _PROPERTIES = (
     "NeedDaemonReload",
     "Result",
     "ActiveEnterTimestamp",
+    "InactiveEnterTimestamp",
 )
 _DROP_IN_HOMES = (
     "/etc/systemd/system",
@@ -39,6 +40,10 @@ _DROP_IN_HOMES = (
     "/usr/local/lib/systemd/system",
     "/usr/lib/systemd/system",
 )
+_LIBRARIES = ("/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/", "/usr/local/cuda")
+"""Where the system's packages, the driver's and the CUDA toolkit's keep libraries."""
+_BOOTED = "/run/systemd/system"
+"""There where systemd runs the machine, sd_booted(3)."""
 _LISTEN = "0A"
 _MAPS, _UNIX, _TCP = 6, 8, 10
 """Fields of a line of maps, of net/unix and of net/tcp that are read."""
@@ -48,17 +53,27 @@ Run = Callable[[list[str]], tuple[int, str, str]]
 """AnsibleModule.run_command: status, output, errors."""
 
 
+class SystemdError(Exception):
+    """systemd did not tell about its units; the text has systemctl's own words."""
+
+
+def foreign_code(path: str, mode: str) -> bool:
+    """Whether a mapping of a process is code that neither a release nor the system's packages brought."""
+    return "x" in mode and path.startswith("/") and not path.startswith((*_LIBRARIES, f"{ROOT}/"))
+
+
 def units(names: list[str], run: Run) -> dict[str, dict[str, Any]]:
-    """State of every named unit, from one call of systemctl; empty where systemd does not run."""
+    """State of every named unit, from one call of systemctl; empty where systemd does not run the machine."""
     good = [name for name in names if _UNIT_NAME.fullmatch(name)]
-    if not good:
+    if not good or not Path(_BOOTED).is_dir():
         return {}
-    _, output, _ = run(
+    status, output, errors = run(
         ["/usr/bin/systemctl", "show", "--timestamp=unix", "--property=" + ",".join(_PROPERTIES), "--", *good]
     )
-    blocks = output.strip("\n").split("\n\n")
-    if not output.strip() or len(blocks) != len(good):
-        return {}
+    blocks = output.strip("\n").split("\n\n") if output.strip() else []
+    if status or len(blocks) != len(good):
+        said = errors.strip() or f"it told of {len(blocks)} units instead of {len(good)}, with status {status}"
+        raise SystemdError(f"systemctl show failed: {said}{_unreadable_names(good)}")
     return {name: _unit(name, block) for name, block in zip(good, blocks, strict=True)}
 
 
@@ -76,6 +91,7 @@ def _unit(name: str, block: str) -> dict[str, Any]:
         "need-reload": raw.get("NeedDaemonReload") == "yes",
         "result": raw.get("Result", ""),
         "started": _seconds(raw.get("ActiveEnterTimestamp", "")),
+        "stopped": _seconds(raw.get("InactiveEnterTimestamp", "")),
     }
 
 
@@ -83,6 +99,13 @@ def _drop_ins(name: str) -> list[str]:
     """Drop-ins on disk, also those that systemd has not read yet."""
     places = [f"{name}.d", f"{name.partition('-')[0]}-.{name.rpartition('.')[2]}.d"]
     return [str(path) for home in _DROP_IN_HOMES for place in places for path in Path(home, place).glob("*.conf")]
+
+
+def _unreadable_names(names: list[str]) -> str:
+    """Drop-ins whose names systemd cannot tell over its bus, which makes all of its answer fail."""
+    found = sorted({path for name in names for path in _drop_ins(name) if not path.isprintable()})
+    shown = ", ".join(ascii(path) for path in found[:5])
+    return f"; remove the drop-ins whose names are not UTF-8: {shown}" if found else ""
 
 
 def _number(text: str | None) -> int:
@@ -152,7 +175,7 @@ def _hash_of_link(path: str, hasher: Hasher) -> str | None:
 
 
 def _mapped(base: str, hasher: Hasher) -> tuple[dict[str, str | None], bool]:
-    """Our mapped files by hash, and whether a CUDA driver library is mapped."""
+    """Our mapped files by hash, code from elsewhere without one, and whether a CUDA driver library is mapped."""
     found: dict[str, str | None] = {}
     libcuda = False
     for line in read_kernel(f"{base}/maps").splitlines():
@@ -161,7 +184,9 @@ def _mapped(base: str, hasher: Hasher) -> tuple[dict[str, str | None], bool]:
             continue
         path = os.fsdecode(fields[5]).removesuffix(" (deleted)")
         libcuda = libcuda or "/libcuda.so" in path
-        if path.startswith(ROOT + "/") and path not in found:
+        if path not in found and foreign_code(path, fields[1].decode("ascii", "replace")):
+            found[path] = None
+        elif path.startswith(ROOT + "/") and path not in found:
             found[path] = _hash_of_link(f"{base}/map_files/{fields[0].decode()}", hasher)
     return found, libcuda
 

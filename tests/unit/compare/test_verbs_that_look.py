@@ -219,3 +219,19 @@ def test_a_service_that_runs_another_release_than_the_current_one_is_shown_so(st
     case = Case()
     case.process()["exe"] = "/opt/llamarig/releases/older/bin/llama-server"
     assert "active (running), runs older" in start(status, host(case))[1]
+
+
+def test_a_stopped_service_shows_when_it_stopped(start: Any) -> None:
+    case = Case()
+    case.observed["units"]["llama-chat.service"] |= {"active": "failed", "started": 1790000000, "stopped": 1790000060}
+    document = json.loads(start(status, host(case), json_=True)[1])
+    assert document["services"]["chat"]["since"] == "2026-09-21T14:14:20Z"
+
+
+def test_drift_away_from_a_terminal_is_a_line_each_without_trailing_blanks(start: Any) -> None:
+    wanted = wanted_state()
+    bare = looked.judged(wanted, bare_observation(wanted))
+    lines = start(drift, bare)[1].splitlines()
+    assert len(lines) == 1 + len(bare.actions)
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert any(line.endswith("is not there") for line in lines)

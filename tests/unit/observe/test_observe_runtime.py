@@ -32,6 +32,7 @@ DropInPaths=/etc/systemd/system/llama-chat.service.d/a.conf "/run/systemd/system
 NeedDaemonReload=yes
 Result=success
 ActiveEnterTimestamp=@1790000000
+InactiveEnterTimestamp=@1789999990
 
 Id=llama-gone.service
 LoadState=not-found
@@ -45,6 +46,7 @@ DropInPaths=
 NeedDaemonReload=no
 Result=success
 ActiveEnterTimestamp=
+InactiveEnterTimestamp=
 """
 """Composed after `systemctl show --timestamp=unix` of systemd 257."""
 
@@ -70,14 +72,52 @@ def test_units_from_one_call() -> None:
         "need-reload": True,
         "result": "success",
         "started": 1790000000.0,
+        "stopped": 1789999990.0,
     }
     assert seen["llama-gone.service"]["main-pid"] == 0
     assert seen["llama-gone.service"]["started"] is None
+    assert seen["llama-gone.service"]["stopped"] is None
 
 
-def test_where_systemd_does_not_answer_no_unit_is_known() -> None:
-    assert runtime.units(["llama-chat.service"], lambda _: (1, "", "System has not been booted with systemd")) == {}
-    assert runtime.units(["a.service", "b.service"], lambda _: (0, SHOWN + "\nId=x\n", "")) == {}
+@pytest.fixture(autouse=True)
+def booted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_BOOTED", str(tmp_path))
+
+
+def test_where_systemd_does_not_run_no_unit_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(runtime, "_BOOTED", str(tmp_path / "gone"))
+    assert runtime.units(["llama-chat.service"], lambda _: pytest.fail("nobody is to be asked")) == {}
+
+
+@pytest.mark.parametrize("answer", [(1, "", "Failed to get properties: Invalid argument"), (0, SHOWN + "\nId=x\n", "")])
+def test_what_systemd_does_not_tell_is_no_empty_answer(answer: tuple[int, str, str]) -> None:
+    with pytest.raises(runtime.SystemdError, match=answer[2] or "3 units instead of 2"):
+        runtime.units(["a.service", "b.service"], lambda _: answer)
+
+
+def test_a_drop_in_whose_name_no_bus_can_carry_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "llama-chat.service.d"
+    place.mkdir()
+    Path(os.fsdecode(os.fsencode(place) + b"/\xff.conf")).write_text("[Service]\n")
+    monkeypatch.setattr(runtime, "_DROP_IN_HOMES", (str(tmp_path),))
+    with pytest.raises(runtime.SystemdError, match="Invalid argument; remove .*udcff.conf"):
+        runtime.units(["llama-chat.service"], lambda _: (1, "", "Invalid argument"))
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "foreign"),
+    [
+        ("/root/evil.so", "r-xp", True),
+        ("/usr/local/lib/evil.so", "r-xp", True),
+        ("/root/data", "r--p", False),
+        ("/usr/lib/x86_64-linux-gnu/libc.so.6", "r-xp", False),
+        ("/usr/local/cuda-13.0/lib64/libcudart.so.13", "r-xp", False),
+        ("/opt/llamarig/releases/a/lib/libllama.so", "r-xp", False),
+        ("[vdso]", "r-xp", False),
+    ],
+)
+def test_code_from_elsewhere_is_told_from_the_systems(path: str, mode: str, foreign: bool) -> None:
+    assert runtime.foreign_code(path, mode) is foreign
 
 
 def test_a_unit_name_that_is_an_option_or_a_path_is_not_asked_for() -> None:

@@ -12,6 +12,7 @@ from llamarig.cli import context, verify
 from llamarig.converge.run import HostOutcome, Run
 from llamarig.errors import ExitCode, RigError
 from llamarig.prove import Check
+from llamarig.prove.host import NO_RELEASE
 from llamarig.prove.hosts import read_proof
 
 GOOD = Check("chat/health", True, "200")
@@ -70,8 +71,16 @@ def test_json_of_several_hosts_is_a_list_and_an_error_has_its_place(
 def test_the_table_shows_red_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run(monkeypatch, {"a": [GOOD, BLOCKED, BAD]})
     said = capsys.readouterr().out
-    assert "2 of 3 checks failed" in said
+    assert "1 of 3 checks failed, 1 not checked" in said
     assert said.index("chat/key") < said.index("chat/build") < said.index("chat/health")
+
+
+def test_a_host_never_applied_says_so_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = [Check("host/current", False, NO_RELEASE), Check("chat/unit", False, "llama-chat.service does not exist")]
+    assert run(monkeypatch, {"a": bare}) == 1
+    assert capsys.readouterr().out == ("a: 2 of 2 checks failed\n  never applied: run `llamarig apply a`\n")
+    run(monkeypatch, {"a": [*bare, GOOD]})
+    assert "never applied" not in capsys.readouterr().out
 
 
 def test_away_from_a_terminal_a_check_is_one_line(
