@@ -121,7 +121,13 @@ def _program_wrong(view: View, service: WantedService) -> Iterator[str]:
     mapped = as_map(process.get("mapped"))
     for path in sorted(path for path in mapped if isinstance(path, str)):
         if path != exe and (not path.startswith(base) or built.get(path.removeprefix(base)) != mapped[path]):
-            yield f"has {printable(path)} loaded, which is not what was built"
+            yield f"has {printable(path)} loaded, which is {_not_built(path)}"
+
+
+def _not_built(path: str) -> str:
+    if path.startswith(f"{RELEASES}/"):
+        return "not what was built"
+    return "neither of a release nor of the system's packages (is it in /etc/ld.so.preload?)"
 
 
 def _listens_wrong(view: View, service: WantedService) -> list[str]:

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.rig_runtime import foreign_code
 from ansible.module_utils.rig_talk import BODY, HERE, LISTS, TEXT, deadline
 
 JOURNAL_BYTES = 8 << 20
@@ -165,7 +166,7 @@ def vram() -> dict[str, Any]:
 
 def mapped(pid: int, release: str) -> dict[str, Any]:
     """Code that a process maps from outside its release and the system's directories, and its model files."""
-    allowed = ("/usr/", "/lib/", "/lib64/", "/opt/llamarig/", *([release.rstrip("/") + "/"] if release else []))
+    own = f"{release.rstrip('/')}/" if release else "/opt/llamarig/"
     outside: set[str] = set()
     models: dict[str, dict[str, Any]] = {}
     try:
@@ -175,7 +176,7 @@ def mapped(pid: int, release: str) -> dict[str, Any]:
                 path = rest[0] if rest else ""
                 if not path.startswith("/"):
                     continue
-                if "x" in mode and not path.startswith(allowed):
+                if foreign_code(path, mode) and not path.startswith(own):
                     outside.add(path)
                 if path.removesuffix(" (deleted)").endswith(".gguf") or "/sha256/" in path:
                     models[path] = {"path": path, "inode": int(inode), "deleted": path.endswith(" (deleted)")}

@@ -128,6 +128,9 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         "record": record,
         "record-state": state,
         "lock": rig_store.lock(rig_store.LOCK),
+        "unfinished": rig_store.state(rig_store.HELD),
+        "former": rig_store.state(rig_store.FORMER),
+        "systemd": Path("/run/systemd/system").is_dir(),
         "gpus": rig_system.gpus(),
     }
 
@@ -141,7 +144,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     started = time.monotonic()
-    observed = capped(observe(module.params["probe"], module.run_command, module.params["salt"]))
+    try:
+        observed = capped(observe(module.params["probe"], module.run_command, module.params["salt"]))
+    except rig_runtime.SystemdError as error:
+        module.fail_json(msg=capped(str(error)))
     module.exit_json(changed=False, observed=observed, seconds=round(time.monotonic() - started, 4))
 
 

@@ -88,6 +88,10 @@ def run_other_library(case: Case) -> None:
     case.process()["mapped"][f"{BASE}/lib/libllama.so.0"] = sha("evil")
 
 
+def preload_library(case: Case) -> None:
+    case.process()["mapped"]["/usr/local/lib/evil.so"] = None
+
+
 def run_other_arguments(case: Case) -> None:
     case.process()["argv"][4] = "2048"
 

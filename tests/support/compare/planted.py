@@ -30,6 +30,7 @@ from tests.support.compare.changes import (
     leave_unit,
     move_link,
     move_link_and_restart,
+    preload_library,
     put,
     remove_credential,
     replace_binary,
@@ -57,6 +58,7 @@ class Planted:
 
 BOTH = ("chat", "embed")
 PLANTED = [
+    Planted("foreign library", preload_library, "service", "chat", "/etc/ld.so.preload", ("chat",)),
     Planted("unit edited", edit_unit, "file", UNIT, "was edited on the host", ("chat",)),
     Planted("unit edited and restarted", edit_unit_and_restart, "file", UNIT, "--ctx-size 2048 -> 4096", ("chat",)),
     Planted(

@@ -89,7 +89,7 @@ def test_where_systemd_does_not_run_no_unit_is_known(monkeypatch: pytest.MonkeyP
     assert runtime.units(["llama-chat.service"], lambda _: pytest.fail("nobody is to be asked")) == {}
 
 
-@pytest.mark.parametrize("answer", [(1, "", "Failed to get properties: Invalid argument"), (0, SHOWN + "\nId=x\n", "")])
+@pytest.mark.parametrize("answer", [(1, "", "Failed to get properties: Invalid"), (0, SHOWN + "\nId=x\n", "")])
 def test_what_systemd_does_not_tell_is_no_empty_answer(answer: tuple[int, str, str]) -> None:
     with pytest.raises(runtime.SystemdError, match=answer[2] or "3 units instead of 2"):
         runtime.units(["a.service", "b.service"], lambda _: answer)
@@ -100,7 +100,7 @@ def test_a_drop_in_whose_name_no_bus_can_carry_is_named(tmp_path: Path, monkeypa
     place.mkdir()
     Path(os.fsdecode(os.fsencode(place) + b"/\xff.conf")).write_text("[Service]\n")
     monkeypatch.setattr(runtime, "_DROP_IN_HOMES", (str(tmp_path),))
-    with pytest.raises(runtime.SystemdError, match="Invalid argument; remove .*udcff.conf"):
+    with pytest.raises(runtime.SystemdError, match=r"Invalid argument; remove .*udcff\.conf"):
         runtime.units(["llama-chat.service"], lambda _: (1, "", "Invalid argument"))
 
 
@@ -210,7 +210,7 @@ def test_mapped_libraries_are_hashed_as_they_are_mapped(tmp_path: Path, monkeypa
         gone.unlink()
         gone.write_bytes(b"something else")
         seen = runtime.process(pid, files.Hasher())
-    assert seen["mapped"] == {
+    assert {path: sha for path, sha in seen["mapped"].items() if path.startswith(str(tmp_path))} == {
         str(path): hashlib.sha256(path.name.encode() * 4096).hexdigest() for path in (library, gone, cuda)
     }
     assert seen["libcuda"] is True
