@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.rig_patch import patched_paths
 from ansible.module_utils.rig_tree import apply_patch
 from ansible.module_utils.rig_unpack import RefusedError
 
+from llamarig.converge.locking.patch_text import read_patch
+from llamarig.errors import RigError
 from tests.support.artifacts import patches
 
 HOSTILE = {
@@ -23,9 +26,10 @@ HOSTILE = {
     "binary": (patches.BINARY, "binary content"),
     "rename out": (
         "diff --git a/src/main.cpp b/x.cpp\nsimilarity index 100%\nrename from src/main.cpp\nrename to ../x.cpp\n",
-        "outside the tree",
+        "it renames",
     ),
-    "nothing": ("just words\n", "names no file"),
+    "nothing": ("just words\n", "belongs to no change"),
+    "empty": ("", "names no file"),
 }
 
 
@@ -47,3 +51,36 @@ def test_a_patch_that_is_applied_already_is_refused(tmp_path: Path) -> None:
     apply_patch(tree, patch)
     with pytest.raises(RefusedError, match="does not apply cleanly"):
         apply_patch(tree, patch)
+
+
+@pytest.mark.parametrize("name", patches.HIDDEN)
+def test_a_second_diff_in_other_text_is_refused_on_both_sides(name: str, tmp_path: Path) -> None:
+    tree = patches.tree(tmp_path)
+    data = patches.HIDDEN[name].encode()
+    with pytest.raises(RefusedError, match=r"belongs to no change|as one|as git writes|outside the tree"):
+        apply_patch(tree, data)
+    assert (tree / "CMakeLists.txt").read_text() == "project(engine)\n"
+    assert "return 0" in (tree / "src/main.cpp").read_text()
+    with pytest.raises(RigError):
+        read_patch(data, name)
+
+
+@pytest.mark.parametrize("name", ["EXACT", "NEW_FILE", "BUILD", "SECOND"])
+def test_both_sides_name_the_same_files(name: str) -> None:
+    text = getattr(patches, name)
+    assert {change.path for change in read_patch(text.encode(), name).files} == patched_paths(text)
+
+
+def test_a_file_that_changes_without_being_named_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should `patch` ever see more than the reviewer, the trees before and after tell."""
+    tree = patches.tree(tmp_path)
+    monkeypatch.setattr("ansible.module_utils.rig_tree.patched_paths", lambda _: {"src/main.cpp"})
+    with pytest.raises(RefusedError, match=r"does not name: CMakeLists\.txt"):
+        apply_patch(tree, patches.HIDDEN["spaces"].encode())
+
+
+def test_a_named_file_that_stays_as_it_was_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = patches.tree(tmp_path)
+    monkeypatch.setattr("ansible.module_utils.rig_tree.patched_paths", lambda _: {"src/main.cpp", "other"})
+    with pytest.raises(RefusedError, match="did not change: other"):
+        apply_patch(tree, patches.EXACT.encode())

@@ -56,6 +56,31 @@ IcmZPo000310RR91
 """
 
 
+def _hidden() -> dict[str, str]:
+    """Diffs of CMakeLists.txt that `patch` finds behind a plain hunk, and git would never write (composed)."""
+    plain = BUILD.partition("\n")[2]
+    indented = {
+        name: EXACT + "".join(f"{prefix}{line}\n" for line in plain.splitlines())
+        for name, prefix in (("spaces", "  "), ("tab", "\t"), ("X", "X"))
+    }
+    normal = "1c1\n< project(engine)\n---\n> project(other)\n"
+    old, new = "-project(engine)", "+project(other)"
+    return {
+        **indented,
+        "index": f"{EXACT}Index: a/CMakeLists.txt\n{normal}",
+        "normal": EXACT + normal,
+        "ed": f"{EXACT}Index: a/CMakeLists.txt\n1c\nproject(other)\n.\n",
+        "context": f"{EXACT}*** a/CMakeLists.txt\n--- a/CMakeLists.txt\n{'*' * 15}\n*** 1 ****\n! x\n--- 1 ----\n! y\n",
+        "first": f"  {plain.replace(chr(10), chr(10) + '  ').rstrip()}\n{EXACT}",
+        "in the head": EXACT.replace("--- a/src", f"Index: CMakeLists.txt\n{normal}--- a/src", 1),
+        "carriage return": EXACT + plain.replace("\n", "\r\n"),
+        "names apart": f"{EXACT}--- a/CMakeLists.txt\nX\n+++ b/CMakeLists.txt\n@@ -1 +1 @@\n{old}\n{new}\n",
+    }
+
+
+HIDDEN = _hidden()
+
+
 def new_file_at(path: str) -> str:
     return NEW_FILE.replace("src/new.cpp", path)
 

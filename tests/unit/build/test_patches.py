@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible.module_utils.rig_tree import apply_patch, patched_paths
+from ansible.module_utils.rig_patch import patched_paths
+from ansible.module_utils.rig_tree import apply_patch
 
 from tests.support.artifacts import patches
 
