@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import shlex
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -18,8 +20,12 @@ from lab.report import actions_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / ".demo"
+LAB = "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+"""One demo a checkout: another one's host is neither reused nor taken away."""
 QUESTION = "In one sentence: what is a workstation?"
 RULE = "─" * 78
+NEW_HOST = "a bare Debian 13 host"
+MEMINFO = Path("/proc/meminfo")
 
 
 def say(text: str) -> None:
@@ -28,13 +34,41 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def total_mib(meminfo: str) -> int | None:
+    """MiB of RAM by the text of ``/proc/meminfo``; a container has its machine's."""
+    for line in meminfo.splitlines():
+        name, _, value = line.partition(":")
+        if name == "MemTotal" and value.split()[:1] and value.split()[0].isdecimal():
+            return int(value.split()[0]) // 1024
+    return None
+
+
+def age(created: str, now: datetime) -> str:
+    """How long ago a container was made, by the moment that the engine gives (RFC 3339, nanoseconds)."""
+    try:
+        made = datetime.fromisoformat(created[:19]).replace(tzinfo=UTC)
+    except ValueError:
+        return "earlier"
+    minutes = max(int((now - made).total_seconds() // 60), 0)
+    hours, days = minutes // 60, minutes // 1440
+    if days:
+        return f"{days} {'day' if days == 1 else 'days'} ago"
+    if hours:
+        return f"{hours} {'hour' if hours == 1 else 'hours'} ago"
+    return f"{minutes} {'minute' if minutes == 1 else 'minutes'} ago"
+
+
 def write_project(host: Host) -> Project:
     """A project of its own: the demo spec as it is, and beside it how to reach the machine."""
     project = Project(PROJECT)
     shutil.copyfile(ROOT / "inventory" / "demo.yml", project.inventory / "demo.yml")
-    fleet = {"schema-version": 1, "defaults": {"connection": host.connection()}}
+    defaults: dict[str, object] = {"connection": host.connection()}
+    if total := total_mib(MEMINFO.read_text()):
+        defaults["memory"] = {"total-mib": total}
+    fleet = {"schema-version": 1, "defaults": defaults}
     (project.inventory / "fleet.yml").write_text(
-        "# Written by scripts/demo: how to reach the test host.\n" + yaml.safe_dump(fleet, sort_keys=False)
+        "# Written by scripts/demo: how to reach the test host, and how much memory it shares with this machine.\n"
+        + yaml.safe_dump(fleet, sort_keys=False)
     )
     return project
 
@@ -81,8 +115,18 @@ Take it away:     scripts/demo --remove
 
 def provision(lab: Lab) -> None:
     """Everything between the bare host and the answer."""
-    say("a bare Debian 13 host")
+    known = lab.container_id("demo")
+    if known is None:
+        say(NEW_HOST)
     host = lab.host("demo")
+    if known is not None:
+        # The lab throws a host away that another version of it has made.
+        reused = known == host.container.id
+        say(
+            f"reusing the host made {age(str(host.container.attrs['Created']), datetime.now(UTC))}"
+            if reused
+            else NEW_HOST
+        )
     project = write_project(host)
     sys.stdout.write(f"{host.name} at {host.address}: Debian {host.ssh('cat /etc/debian_version').strip()}\n")
     llamarig(project, "check")
@@ -102,14 +146,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/demo",
         description="Make a bare Debian 13 test host in a container, provision it from inventory/demo.yml, "
-        "ask it something, and apply once more. Run again, it reuses what is there.",
+        "ask it something, and apply once more. Run again, it reuses the host that this checkout has made; "
+        "each checkout has a host of its own.",
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--keep", action="store_true", help="leave the host running at the end (the default)")
-    group.add_argument("--remove", action="store_true", help="take away the host and all that the demo made")
+    group.add_argument(
+        "--remove", action="store_true", help="take away this checkout's host and all that the demo made"
+    )
     options = parser.parse_args()
     try:
-        lab = Lab("demo")
+        lab = Lab(LAB)
         if options.remove:
             lab.remove()
             shutil.rmtree(PROJECT, ignore_errors=True)

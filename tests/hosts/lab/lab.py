@@ -84,6 +84,11 @@ class Lab:
         """The names of this lab's machines, running or not."""
         return sorted(str(container.labels[f"{LABEL}.host"]) for container in self._containers())
 
+    def container_id(self, name: str) -> str | None:
+        """The id of the container of that machine, None when there is none."""
+        container = self._container(name)
+        return None if container is None else str(container.id)
+
     def discard(self, name: str) -> None:
         """Take one machine away, if it is there."""
         container = self._container(name)
