@@ -26,7 +26,12 @@ def print_rows(rows: Sequence[Sequence[str]], *, indent: int = 0, right: bool = 
     cells = [[Text.from_markup(cell) for cell in row] for row in rows]
     if not cells:
         return
-    widths = [max(row[at].cell_len for row in cells) for at in range(len(cells[0]))]
+    # One long path must not push all other rows apart: it gets a line of its own.
+    room = out().width - indent - _GAP - _LEAST if out().is_terminal else None
+    widths = [
+        max((row[at].cell_len for row in cells if room is None or row[at].cell_len <= room), default=0)
+        for at in range(len(cells[0]))
+    ]
     for row in cells:
         _print_row(_lead(row[:-1], widths, indent, right), row[-1], widths[-1] if right else 0)
     out().file.flush()
