@@ -117,6 +117,26 @@ def _refuse_kind(member: tarfile.TarInfo) -> None:
         raise RefusedError(f"member {member.name[:200]!r} is a device, pipe or other special file")
 
 
+def _make_links(dest: Path, links: list[tuple[PurePosixPath, str]]) -> None:
+    """Make the links, none of them through another, and follow each to its end: that must lie in the tree too."""
+    for path, target in links:
+        above = [dest / parent for parent in path.parents if parent.parts]
+        if any(parent.is_symlink() for parent in above):
+            raise RefusedError(f"member {str(path)!r} lies below a link")
+        place = dest / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists() or place.is_symlink():
+            raise RefusedError(f"member {str(path)!r} is there twice")
+        place.symlink_to(target)
+    inside = os.path.realpath(dest)
+    for path, target in links:
+        reached = os.path.realpath(dest / path)
+        if reached != inside and not reached.startswith(f"{inside}/"):
+            for made, _ in links:
+                (dest / made).unlink()
+            raise RefusedError(f"link {str(path)!r} points outside the tree by way of another link: {target[:200]!r}")
+
+
 def unpack(archive: IO[bytes], dest: Path, subdir: str = "", limits: Limits | None = None) -> None:
     """Unpack ``subdir`` of the open archive's single top directory into ``dest``, which must be empty.
 
@@ -139,11 +159,6 @@ def unpack(archive: IO[bytes], dest: Path, subdir: str = "", limits: Limits | No
                     work.make(tar, member, path)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise RefusedError(f"it is not a whole tar archive: {error}") from error
-    for path, target in links:
-        place = dest / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if place.exists() or place.is_symlink():
-            raise RefusedError(f"member {str(path)!r} is there twice")
-        place.symlink_to(target)
+    _make_links(dest, links)
     if not any(dest.iterdir()):
         raise RefusedError(f"it has nothing below {subdir or 'its top directory'!r}")

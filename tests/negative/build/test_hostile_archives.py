@@ -23,6 +23,14 @@ HOSTILE = {
     "absolute path": ([member("/tmp/escaped")], "absolute path"),
     "link to an absolute path": ([member("top/a"), link("top/l", "/etc/passwd")], "points outside the tree"),
     "link out of the tree": ([member("top/a"), link("top/d/l", "../../../x")], "points outside the tree"),
+    "link made through a link": (
+        [member("top/t/d/a"), link("top/t/d/x", ".."), link("top/t/d/x/y", "../../etc")],
+        "lies below a link",
+    ),
+    "link that leaves by way of another": (
+        [member("top/t/d/a"), link("top/t/d/x", "../.."), link("top/t/b", "d/x/../../escaped")],
+        "by way of another link",
+    ),
     "hard link": ([member("top/a"), link("top/l", "top/a", tarfile.LNKTYPE)], "hard link"),
     "setuid": ([member("top/su", mode=0o4755)], "setuid"),
     "setgid": ([member("top/sg", mode=0o2755)], "setuid, setgid"),
