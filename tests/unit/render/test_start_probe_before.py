@@ -147,9 +147,16 @@ def test_a_planned_variable_that_the_unit_lost_is_refused(tmp_path: Path) -> Non
     assert caught.value.status == 78
 
 
-def run(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+AS_USER = (
+    "import os, runpy, sys; uid = int(sys.argv[1]); os.geteuid = lambda: uid; del sys.argv[:2]; "
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+"""The tests may run as root, which the probe refuses."""
+
+
+def run(tmp_path: Path, *arguments: str, uid: int = 990, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-I", str(support.PATH), *arguments],
+        [sys.executable, "-I", "-c", AS_USER, str(uid), str(support.PATH), *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -182,6 +189,14 @@ def test_run_refuses_before_it_becomes_anything(tmp_path: Path) -> None:
     done = run(tmp_path, "run", path, "--", "/bin/sh", "-c", "echo started")
     assert (done.returncode, done.stdout) == (78, "")
     assert "open to everybody" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("before",), ("run", "--", "/bin/sh", "-c", "echo started")])
+def test_a_server_is_never_started_as_root(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    path = written(tmp_path, support.config(tmp_path, support.free_port()))
+    done = run(tmp_path, arguments[0], path, *arguments[1:], uid=0)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "never started as root" in done.stderr
 
 
 def test_a_program_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:
