@@ -27,7 +27,7 @@ demo = load(ROOT / "scripts/demo.py")
 
 
 def test_the_lab_is_named_by_the_checkout() -> None:
-    assert demo.LAB == "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+    assert "demo-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8] == demo.LAB
 
 
 def test_another_checkout_has_another_lab(tmp_path: Path) -> None:
