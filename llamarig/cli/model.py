@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,8 @@ app = typer.Typer(
 )
 
 _SHOWN_VALUE = 100
+_MOST_TOKENS = (1 << 31) - 1
+"""The engine keeps these numbers as int32."""
 
 
 @app.command()
@@ -28,6 +31,7 @@ def header(
     tensors: Annotated[bool, typer.Option("--tensors", help="List the tensors too.")] = False,
 ) -> None:
     """Show the keys and tensors of a model, and whether its file is whole."""
+    from llamarig.compare.text import printable
     from llamarig.gguf import Omitted
 
     found = _read(file)
@@ -40,15 +44,20 @@ def header(
         return
     from rich.markup import escape
 
-    out().print(f"[bold]{escape(found.name)}[/], GGUF {found.version}, {len(found.tensors):,} tensors")
-    out().print(f"{found.minimum_size:,} bytes in {found.shards} file(s), whole")
+    out().print(f"[bold]{escape(printable(found.name))}[/], GGUF {found.version}, {len(found.tensors):,} tensors")
+    out().print(f"{found.minimum_size:,} bytes in {found.shards} file(s), {_wholeness(found)}")
     for key, value in metadata.items():
-        text = "".join(ch if ch.isprintable() else "·" for ch in str(value)[:_SHOWN_VALUE])
-        out().print(f"  {escape(key)} = {escape(text)}")
+        out().print(f"  {escape(printable(key))} = {escape(printable(str(value), _SHOWN_VALUE))}")
     if tensors:
         for tensor in found.tensors:
             dims = " x ".join(str(dim) for dim in tensor.dims)
-            out().print(f"  {escape(tensor.name)}  {tensor.type}  {dims}  {tensor.size:,} bytes")
+            out().print(f"  {escape(printable(tensor.name))}  {tensor.type}  {dims}  {tensor.size:,} bytes")
+
+
+def _wholeness(found: Header) -> str:
+    """Whether all shards are here; each one's own size was compared when it was read."""
+    promised = found.promised_shards
+    return "whole" if found.shards >= promised else f"[yellow]not whole: {found.shards} of {promised} shards[/]"
 
 
 def _header_json(found: Header, metadata: dict[str, Any], tensors: bool) -> dict[str, Any]:
@@ -57,6 +66,7 @@ def _header_json(found: Header, metadata: dict[str, Any], tensors: bool) -> dict
         "name": found.name,
         "gguf-version": found.version,
         "shards": found.shards,
+        "shards-promised": found.promised_shards,
         "size": found.minimum_size,
         "metadata": {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()},
     }
@@ -72,30 +82,62 @@ def _read(file: Path) -> Header:
     from llamarig.gguf import load_sidecar, read_shards
 
     if not file.is_file():
-        raise RigError(what="there is no such file", where=str(file))
+        raise RigError(
+            what="there is no such file",
+            where=str(file),
+            fix="name a GGUF file, the first shard of a model, or a header below headers/",
+        )
     return load_sidecar(file) if file.suffix == ".json" else read_shards(file)
+
+
+def _require_file(file: Path) -> None:
+    """A plain file, for a device or pipe would be read without end; says what it is otherwise."""
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        raise RigError(what="there is no such file", where=str(file)) from None
+    except OSError as error:
+        raise RigError(what="the file cannot be looked at", where=str(file), why=error.strerror or "") from None
+    kinds = {
+        stat.S_IFDIR: "a directory",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    if not stat.S_ISREG(mode):
+        raise RigError(
+            what=f"this is {kinds.get(stat.S_IFMT(mode), 'something else')}, not a file",
+            where=str(file),
+            fix="name a GGUF file, the first shard of a model, or a header sidecar",
+        )
 
 
 @app.command()
 def memory(
     file: Annotated[Path, typer.Argument(help="A GGUF file, the first shard of a model, or a header sidecar.")],
     *,
-    context: Annotated[int, typer.Option("--context", min=1, help="Tokens in the window, over all slots.")],
-    ubatch: Annotated[int, typer.Option("--ubatch", min=1, help="Tokens of one pass.")] = 512,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Tokens of one batch.")] = 2048,
+    context: Annotated[
+        int, typer.Option("--context", min=1, max=_MOST_TOKENS, help="Tokens in the window, over all slots.")
+    ],
+    ubatch: Annotated[int, typer.Option("--ubatch", min=1, max=_MOST_TOKENS, help="Tokens of one pass.")] = 512,
+    batch: Annotated[int, typer.Option("--batch", min=1, max=_MOST_TOKENS, help="Tokens of one batch.")] = 2048,
     parallel: Annotated[int, typer.Option("--parallel", min=1, max=256, help="Slots.")] = 1,
     cache_k: Annotated[str, typer.Option("--cache-k", help="Type of the K cache.")] = "f16",
     cache_v: Annotated[str, typer.Option("--cache-v", help="Type of the V cache.")] = "f16",
     spec_type: Annotated[str | None, typer.Option("--spec-type", help="Kind of speculation.")] = None,
     n_max: Annotated[int, typer.Option("--n-max", min=0, max=64, help="Longest draft.")] = 0,
     draft_cache: Annotated[str, typer.Option("--draft-cache", help="Type of the draft's cache.")] = "f16",
-    backend: Annotated[str, typer.Option("--backend", help="cuda or cpu.")] = "cuda",
+    backend: Annotated[str, typer.Option("--backend", help="cuda or cpu: memory on a card, or in RAM.")] = "cuda",
     flash_attn: Annotated[str, typer.Option("--flash-attn", help="on or off.")] = "on",
     kv_unified: Annotated[bool, typer.Option("--kv-unified", help="One KV cache for all slots.")] = False,
     engine: Annotated[str | None, typer.Option("--engine", help="Engine version, b10454 or 10454.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compute a server's memory for any GGUF, with no spec. ``--n-max`` alone means the file's own MTP head."""
+    """Compute a server's memory for any GGUF, with no spec: on a CUDA card, or in RAM with --backend cpu.
+
+    --n-max alone means the file's own MTP head.
+    """
     from llamarig.memory import TERMS, Settings, estimate
 
     _choice("--backend", backend, ("cuda", "cpu"))
@@ -129,6 +171,10 @@ _FIRST_SUPPORTED = 10450
 """The memory model of July 2026 and later: f16 mask, logits for outputs only, staging, rotation."""
 
 
+_LONGEST_BUILD = 7
+"""Digits."""
+
+
 def _choice(flag: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise RigError(what=f"{flag} is {value!r}", fix=f"use one of {', '.join(known)}")
@@ -138,8 +184,10 @@ def _rotates(engine: str | None) -> bool:
     """Whether that engine version follows the memory model computed here; refuses the older ones."""
     if engine is None:
         return True
-    digits = engine.removeprefix("b").removeprefix("v")
-    if digits.isdecimal() and int(digits) < _FIRST_SUPPORTED:
+    digits = engine.removeprefix("b")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _LONGEST_BUILD):
+        raise RigError(what=f"--engine is {engine[:40]!a}, which is no build", fix="for example --engine b10454")
+    if int(digits) < _FIRST_SUPPORTED:
         raise RigError(
             what=f"the memory model of engine {engine} is not known",
             why=f"it changed in May and July 2026; builds from b{_FIRST_SUPPORTED} on are computed",

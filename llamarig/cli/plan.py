@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _BAR = 40
 _COLOURS = ("cyan", "blue", "magenta", "green", "yellow", "bright_blue", "bright_magenta", "bright_green", "white")
-_SIZES_UNKNOWN = ("header-unknown", "projector-size-unknown")
+_SIZES_UNKNOWN = {"header-unknown": "the model's header", "projector-size-unknown": "the projector's size"}
+"""Findings after which a plan is a lower bound, and what is missing then."""
 _SEVERITIES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
@@ -63,10 +64,16 @@ def _show(plan: Plan, argv: bool) -> None:
 
 
 def _verdict(plan: Plan) -> str:
+    """The headline; what is not known is said before what fits."""
+    from rich.markup import escape
+
     if not plan.fits:
         return "[bold red]does not fit[/]"
-    unknown = any(finding.code in _SIZES_UNKNOWN for finding in plan.findings)
-    return "[yellow]fits as far as it is known[/]" if unknown else "[green]fits[/]"
+    codes = {finding.code for finding in plan.findings}
+    unknown = next((words for code, words in _SIZES_UNKNOWN.items() if code in codes), None)
+    if unknown is None:
+        return "[green]fits[/]"
+    return f"[yellow]not known: {unknown} is missing, run `llamarig lock {escape(plan.host)}`[/]"
 
 
 def _device_line(device: DevicePlan) -> str:
@@ -121,9 +128,19 @@ def _show_alternatives(plan: Plan) -> None:
     if plan.alternatives:
         out().print("[bold]what would fit instead[/], each planned:")
     for entry in plan.alternatives:
-        change = ", ".join(f"{key}: {value}" for key, value in entry["change"].items())
+        change = ", ".join(f"{key}: {_flow(value)}" for key, value in entry["change"].items())
         free = ", ".join(f"{mib:,.0f} MiB free on {gpu}" for gpu, mib in entry["free-mib"].items())
-        out().print(escape(f"  {entry['service']}: {change} ({entry['harm']}; {free})"))
+        effect = "; ".join(filter(None, (entry["harm"], free)))
+        out().print(escape(f"  {entry['service']}: {change} ({effect})"), soft_wrap=not out().is_terminal)
+
+
+def _flow(value: Any) -> str:
+    """A value as one writes it in a spec, on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
 
 
 def _show_arguments(plan: Plan) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from llamarig.plan.types import Plan
@@ -18,14 +19,18 @@ Kind = Callable[[Service, Fits], Iterator[tuple[Change, str]]]
 
 _UBATCHES = (512, 256, 128, 64)
 _KV_TYPES = ("q8_0", "q4_0")
+_NONE: Mapping[str, int] = MappingProxyType({})
 _STEP = 256
 """Tokens: the engine rounds the window up to a multiple of this."""
 
 
-def alternatives(spec: HostSpec, plan: Plan, replan: Replan) -> Iterator[dict[str, Any]]:
+def alternatives(
+    spec: HostSpec, plan: Plan, replan: Replan, trained: Mapping[str, int] = _NONE
+) -> Iterator[dict[str, Any]]:
     """Changes of one setting that make the whole host fit, in order of harm, the first of each kind.
 
-    ``replan`` plans a changed spec without alternatives of its own.
+    ``replan`` plans a changed spec without alternatives of its own. ``trained`` is the length in tokens that each
+    service's model was trained for; no window beyond it is offered.
     """
     before = {device.gpu: device.used_mib for device in plan.devices}
     for name, service in spec.services.items():
@@ -37,11 +42,25 @@ def alternatives(spec: HostSpec, plan: Plan, replan: Replan) -> Iterator[dict[st
             return planned(change).fits
 
         for kind in _KINDS:
-            found = next(((change, harm) for change, harm in kind(service, fits) if fits(change)), None)
+            offered = _within(kind, service, trained.get(name, 0), fits)
+            found = next(((change, harm) for change, harm in offered if fits(change)), None)
             if found is not None:
                 change, harm = found
                 shown = {"service": name, "change": _shown(service, change), "harm": harm}
                 yield shown | _sizes(before, planned(change))
+
+
+def _within(kind: Kind, service: Service, trained: int, fits: Fits) -> Iterator[tuple[Change, str]]:
+    """The changes of a kind; the search for a window begins at what the model was trained for in each slot."""
+    if kind is _context and trained:
+        slots = 1 if service.kv_unified else service.parallel
+        longest = trained * slots // _STEP * _STEP
+        if longest < service.context:
+            if fits({"context": longest}):
+                yield {"context": longest}, "a shorter window, as long as the model was trained for"
+                return
+            service = service.model_copy(update={"context": longest})
+    yield from kind(service, fits)
 
 
 def _sizes(before: dict[str, float], planned: Plan) -> dict[str, Any]:

@@ -48,7 +48,8 @@ def plan_host(
     def replan(changed: HostSpec) -> Plan:
         return plan_host(changed, headers, learned=learned, with_alternatives=False)
 
-    return plan.with_alternatives(tuple(alternatives(spec, plan, replan)))
+    trained = {name: load.estimate.trained_context for name, load in loads.items() if load.estimate is not None}
+    return plan.with_alternatives(tuple(alternatives(spec, plan, replan, trained)))
 
 
 def _findings(spec: HostSpec, loads: Mapping[str, Load], learned: Mapping[str, str]) -> list[Finding]:

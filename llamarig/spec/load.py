@@ -83,7 +83,7 @@ class Project:
         elif names:
             fix = f"known hosts: {', '.join(sorted(names)[:8])}"
         else:
-            fix = "there is no spec here; name the project's directory with -C"
+            fix = "there is no spec here: write one with `llamarig init`, or name the project's directory with -C"
         raise RigError(what=f"no spec names the host {name!r}", where=str(self.root), fix=fix)
 
 

@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from llamarig.cli import context
+from llamarig.cli.plan import _show_alternatives
 from llamarig.gguf import read_header, write_sidecar
 from tests.support.tiny_models import write_llama, write_qwen35
 
@@ -91,7 +94,7 @@ def test_memory_of_any_file_without_a_spec(project: Path) -> None:
         (["memory", "tiny.gguf", "--context", "4096", "--backend", "rocm"], "--backend is 'rocm'"),
         (["memory", "tiny.gguf", "--context", "4096", "--cache-k", "q6_K"], "no KV cache type"),
         (["memory", "tiny.gguf", "--context", "4096", "--engine", "b9000"], "memory model of engine b9000"),
-        (["memory", "none.gguf", "--context", "4096"], "no such file"),
+        (["memory", "none.gguf", "--context", "4096"], "name a GGUF file"),
         (["header", "inventory/box.yml"], "not a GGUF file"),
     ],
 )
@@ -120,3 +123,45 @@ def test_a_sidecar_serves_as_well(project: Path) -> None:
         for path in ("tiny.gguf", sidecar)
     )
     assert of_file == of_sidecar
+
+
+def test_a_plan_without_a_header_says_first_what_is_not_known(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "box.yml").write_text(
+        SPEC.format(host="box", ram=16_000).replace(", speculation: {type: draft-mtp}", "")
+    )
+    done = rig(tmp_path, "plan", "box")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "box not known: the model's header is missing, run `llamarig lock box`"
+    assert json.loads(rig(tmp_path, "plan", "box", "--json").stdout)["fits"] is True
+
+
+def test_alternatives_are_written_as_in_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
+    entries = [
+        {"service": "chat", "change": {"context": 8192}, "harm": "a shorter window", "free-mib": {}},
+        {"service": "chat", "change": {"kv-cache": {"k": "q8_0", "v": "q8_0"}}, "harm": "less", "free-mib": {"a": 7.0}},
+        {"service": "chat", "change": {"speculation": None, "flash": True}, "harm": "slower", "free-mib": {}},
+    ]
+    context._console.cache_clear()
+    _show_alternatives(SimpleNamespace(alternatives=entries))  # type: ignore[arg-type] # the part that is shown
+    context._console.cache_clear()
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  chat: context: 8192 (a shorter window)",
+        "  chat: kv-cache: {k: q8_0, v: q8_0} (less; 7 MiB free on a)",
+        "  chat: speculation: null, flash: true (slower)",
+    ]
+
+
+def test_tables_have_no_blanks_at_line_ends(project: Path) -> None:
+    assert [line for line in rig(project, "plan", "--all").stdout.splitlines() if line != line.rstrip()] == []
+
+
+def test_an_empty_project_is_told_of_init(tmp_path: Path) -> None:
+    done = rig(tmp_path, "plan", "box")
+    assert done.returncode == 2
+    assert "llamarig init" in done.stderr
+
+
+def test_the_help_of_memory_names_its_default_and_has_no_raw_quotes(project: Path) -> None:
+    shown = rig(project, "model", "memory", "--help").stdout
+    assert "`" not in shown
+    assert "on a CUDA card, or in RAM with --backend cpu" in " ".join(shown.split())

@@ -100,6 +100,15 @@ def test_the_longest_window_is_found_and_one_step_more_does_not_fit() -> None:
     assert not plan(spec(REFERENCE, {"accept-margin": None, "context": longest + 256})).fits
 
 
+def test_no_window_beyond_the_training_length_is_offered() -> None:
+    huge = {"accept-margin": None, "context": 4_000_000, "kv-cache": {"k": "q4_0", "v": "q4_0"}}
+    found = plan(spec(REFERENCE, huge))
+    assert not found.fits
+    offered = [entry["change"]["context"] for entry in found.alternatives if "context" in entry["change"]]
+    assert offered
+    assert max(offered) <= 262_144
+
+
 def test_what_a_display_takes_is_not_usable() -> None:
     cards = {"blackwell": {**REFERENCE["gpus"]["blackwell"], "display": True}, "ada": REFERENCE["gpus"]["ada"]}
     assert plan(spec(REFERENCE)).devices[0].usable_mib - plan(spec(REFERENCE, gpus=cards)).devices[0].usable_mib == 512
