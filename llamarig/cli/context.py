@@ -51,7 +51,12 @@ def emit_json(data: Any) -> None:
     """Print ``data`` as JSON on standard output, keys in the order given."""
     global _printed  # noqa: PLW0603 - one process runs one verb, and standard output holds one document
     _printed = True
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    if not text.isascii() or "\x7f" in text:
+        # What steers a terminal or turns text is written as an escape; in JSON it can stand in strings only.
+        text = "".join(ch if ch == "\n" or ch.isprintable() else json.dumps(ch)[1:-1] for ch in text)
+        text = text.replace("\x7f", "\\u007f")
+    sys.stdout.write(text + "\n")
 
 
 def printed() -> bool:

@@ -81,13 +81,11 @@ def _header_json(found: Header, metadata: dict[str, Any], tensors: bool) -> dict
 def _read(file: Path) -> Header:
     from llamarig.gguf import load_sidecar, read_shards
 
-    if not file.is_file():
-        raise RigError(
-            what="there is no such file",
-            where=str(file),
-            fix="name a GGUF file, the first shard of a model, or a header below headers/",
-        )
+    _require_file(file)
     return load_sidecar(file) if file.suffix == ".json" else read_shards(file)
+
+
+_FILES = "name a GGUF file, the first shard of a model, or a header below headers/"
 
 
 def _require_file(file: Path) -> None:
@@ -95,7 +93,7 @@ def _require_file(file: Path) -> None:
     try:
         mode = file.stat().st_mode
     except FileNotFoundError:
-        raise RigError(what="there is no such file", where=str(file)) from None
+        raise RigError(what="there is no such file", where=str(file), fix=_FILES) from None
     except OSError as error:
         raise RigError(what="the file cannot be looked at", where=str(file), why=error.strerror or "") from None
     kinds = {
@@ -109,7 +107,7 @@ def _require_file(file: Path) -> None:
         raise RigError(
             what=f"this is {kinds.get(stat.S_IFMT(mode), 'something else')}, not a file",
             where=str(file),
-            fix="name a GGUF file, the first shard of a model, or a header sidecar",
+            fix=_FILES,
         )
 
 

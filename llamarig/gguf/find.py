@@ -54,6 +54,7 @@ def _from_files(model: ModelFile, project_root: Path, cache: Path) -> Header | N
         header.require_size(path.stat().st_size, str(path))
         headers.append(header)
     found = headers[0] if len(headers) == 1 else merge(headers)
+    found.require_all_shards(str(_local_file(model, project_root, cache)))
     if all(part.sha256 != UNLOCKED for part in parts):
         write_sidecar(found, model.sha256, cache / "headers")
     return found

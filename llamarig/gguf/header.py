@@ -36,6 +36,20 @@ class Tensor(NamedTuple):
     """Bytes of the tensor's data, without padding."""
 
 
+_LARGEST = (1 << 32) - 1
+"""Counts are uint32 in the engine (``llama_hparams``)."""
+
+
+def _counted(key: str, value: int) -> int:
+    if 0 <= value <= _LARGEST:
+        return value
+    raise RigError(
+        what=f"the model's header has {key!r} that counts nothing: {value}",
+        why="a dimension is a whole number from 0 to 2^32 - 1",
+        fix="use a file that the engine can load",
+    )
+
+
 @dataclass(frozen=True)
 class Header:
     """The head of a GGUF file, or of all shards of one model taken together."""
@@ -102,14 +116,14 @@ class Header:
     def integer(self, key: str, default: int | None = None) -> int:
         """The whole number under ``key``; ``<arch>.`` is put before a key that starts with a dot.
 
-        Raises :class:`RigError` when it is missing without a default, or not a whole number.
+        Raises :class:`RigError` when it is missing without a default, not a whole number, negative or beyond 32 bits.
         """
         full = self.architecture + key if key.startswith(".") else key
         value = self.metadata.get(full)
         if value is None and default is not None:
             return default
         if isinstance(value, int) and not isinstance(value, bool):
-            return value
+            return _counted(full, value)
         if value is None:
             raise RigError(what=f"the model's header has no key {full!r}", fix="use a file made by a current converter")
         raise RigError(what=f"the model's header has {full!r} that is not a whole number: {value!r:.80}")
@@ -125,7 +139,22 @@ class Header:
                 what=f"the model's header gives {full!r} for {len(value)} layers, and the model has {layers}",
                 fix="use a file made by a current converter",
             )
-        return tuple(int(item) for item in value[:layers])
+        return tuple(_counted(full, int(item)) for item in value[:layers])
+
+    @property
+    def promised_shards(self) -> int:
+        """Files that the model is split over, as it says itself (``split.count``); 1 when it is not split."""
+        return max(self.integer("split.count", 1), 1)
+
+    def require_all_shards(self, where: str = "") -> None:
+        """Raise :class:`RigError` when this is the header of some shards of a model only."""
+        if self.shards < self.promised_shards:
+            raise RigError(
+                what=f"the model is not whole: {self.shards} of {self.promised_shards} shards",
+                where=where,
+                why="its header names more files (split.count), and only their names tell them apart",
+                fix="name the files NAME-00001-of-00003.gguf and so on, as they were published, and keep all together",
+            )
 
     @property
     def vocabulary(self) -> int:

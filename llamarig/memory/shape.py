@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from llamarig.errors import RigError
 from llamarig.gguf.header import Header
 from llamarig.memory import families
 
+_ARCHITECTURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_LAYERS = 512
 """LLAMA_MAX_LAYERS in src/llama-hparams.h."""
 
@@ -72,10 +74,18 @@ def read_shape(header: Header) -> Shape:
     arch = header.architecture
     if not arch:
         raise RigError(what="the header has no general.architecture", fix="use a file that the engine can load")
+    if _ARCHITECTURE.fullmatch(arch) is None:
+        raise RigError(
+            what=f"the header's general.architecture is no name: {arch[:80]!a}",
+            fix="use a file that the engine can load",
+        )
+    header.require_all_shards()
     count = header.integer(".block_count")
     if not 0 < count <= MAX_LAYERS:
         raise RigError(what=f"the header claims {count} layers, not 1 to {MAX_LAYERS}")
     embedding = header.integer(".embedding_length")
+    if embedding == 0:
+        raise RigError(what=f"the header claims rows without elements ({arch}.embedding_length is 0)")
     layers = _layers(header, arch, count, embedding)
     conv, state, inner, width = _state_sizes(header, embedding)
     return Shape(
@@ -128,6 +138,8 @@ def _recurrent(header: Header, arch: str, count: int, mtp: int, kv_heads: tuple[
         if isinstance(listed, tuple):
             return [bool(item) for item in header.per_layer(".attention.recurrent_layers", count)]
         interval = header.integer(".full_attention_interval", 4)
+        if interval == 0:
+            raise RigError(what=f"the header claims attention in every 0th layer ({arch}.full_attention_interval)")
         return [number < count - mtp and (number + 1) % interval != 0 for number in range(count)]
     if arch in families.BY_KV_HEADS:
         return [heads == 0 for heads in kv_heads]
@@ -142,6 +154,7 @@ def _layers(header: Header, arch: str, count: int, embedding: int) -> tuple[Laye
     kv_heads = header.per_layer(".attention.head_count_kv", count) if _has(header, arch) else heads
     ff = header.per_layer(".feed_forward_length", count, 0)
     recurrent = _recurrent(header, arch, count, mtp, kv_heads)
+    _attends(arch, heads, kv_heads, recurrent)
     sliding = _sliding(header, arch, count)
     shared = header.integer(".attention.shared_kv_layers", 0)
     key = _head_width(header, embedding, ".attention.key_length")
@@ -168,6 +181,18 @@ def _layers(header: Header, arch: str, count: int, embedding: int) -> tuple[Laye
             )
         )
     return tuple(layers)
+
+
+def _attends(arch: str, heads: tuple[int, ...], kv_heads: tuple[int, ...], recurrent: list[bool]) -> None:
+    """Heads go with KV heads; some layers of a hybrid may have neither, but not all of a model with attention."""
+    for number, (own, shared, keeps_state) in enumerate(zip(heads, kv_heads, recurrent, strict=True)):
+        if not keeps_state and own == 0 < shared:
+            raise RigError(what=f"the header claims {shared} KV heads and no head in layer {number} ({arch})")
+    if not any(heads) and not all(recurrent):
+        raise RigError(
+            what=f"the header claims no attention heads ({arch}.attention.head_count is 0 or missing)",
+            fix="use a file that the engine can load",
+        )
 
 
 def _has(header: Header, arch: str) -> bool:
