@@ -29,6 +29,10 @@ VERBS: dict[str, str] = {
 }
 """Every verb that is built, with its line of help; each lives in ``llamarig/cli/<verb>.py``."""
 
+_PROJECT = ("-C", "--project")
+UNBUILT = ("logs", "doctor", "advise", "bench", "tune", "rebuild", "rollout", "mirror", "gc", "remove", "keys")
+"""Verbs that the design names and this version does not have."""
+
 
 class _Verbs(TyperGroup):
     """Imports a verb's module only when that verb is used."""
@@ -38,7 +42,7 @@ class _Verbs(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
         if cmd_name not in VERBS:
-            return None
+            raise _unknown(cmd_name)
         module = importlib.import_module(f"llamarig.cli.{cmd_name}")
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         target = getattr(module, "app", None)
@@ -48,6 +52,18 @@ class _Verbs(TyperGroup):
             return group
         single.command(name=cmd_name, help=VERBS[cmd_name])(getattr(module, cmd_name))
         return typer.main.get_command(single)
+
+
+def _unknown(verb: str) -> RigError:
+    """A verb that there is not: to be built, or mistyped."""
+    import difflib
+
+    where = "llamarig --help lists what there is"
+    if verb in UNBUILT:
+        return RigError(what=f"the verb {verb} is not built yet in this version", fix=where)
+    near = difflib.get_close_matches(verb, VERBS, n=3, cutoff=0.5)
+    fix = f"did you mean {' or '.join(near)}?" if near else where
+    return RigError(what=f"there is no verb {verb!r}", fix=fix)
 
 
 def _version(wanted: bool) -> None:
@@ -78,12 +94,20 @@ def _root(
 
 
 def _project_first(argv: list[str]) -> list[str]:
-    """Allow ``-C DIR`` after the verb as well: it always belongs to the whole command."""
-    for flag in ("-C", "--project"):
-        if flag in argv[:-1]:
-            at = argv.index(flag)
-            return [*argv[at : at + 2], *argv[:at], *argv[at + 2 :]]
-    return argv
+    """Allow ``-C DIR`` after the verb as well: it always belongs to the whole command, and is given once."""
+    given, rest, words = [], [], iter(argv)
+    for word in words:
+        if word in _PROJECT and (value := next(words, None)) is not None:
+            given.append(("--project", value))
+        elif word.startswith("--project="):
+            given.append(("--project", word.removeprefix("--project=")))
+        else:
+            rest.append(word)
+    if len(given) > 1:
+        raise RigError(
+            what="-C is given more than once", why=", ".join(value for _, value in given), fix="give it once"
+        )
+    return [*(word for pair in given for word in pair), *rest]
 
 
 def _complain(error: RigError) -> None:
@@ -113,7 +137,7 @@ def _refused(errors: list[RigError], argv: list[str]) -> None:
 def main() -> None:
     """Entry point; ends the process with the documented exit code."""
     try:
-        app(args=_project_first(sys.argv[1:]))
+        app(args=_project_first(sys.argv[1:]), prog_name="llamarig")
     except RigError as error:
         _refused([error], sys.argv)
         sys.exit(int(error.code))
