@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from llamarig.memory import Estimate
 from llamarig.plan.environment import uuid_of
 from llamarig.plan.load import Load
+from llamarig.plan.services import SLACK
 from llamarig.plan.settings import placed_on, visible_cards
 from llamarig.plan.types import Finding
 from llamarig.spec.host import HostSpec
@@ -36,7 +38,22 @@ def service_findings(spec: HostSpec, name: str, load: Load, learned: Mapping[str
             name,
         )
     if load.estimate is not None:
+        yield from _memory_max(name, service, load)
         yield from _model(spec, name, service, load.estimate)
+
+
+def _memory_max(name: str, service: Service, load: Load) -> Iterator[Finding]:
+    """A limit that the service passes while it loads ends in a kill, again and again."""
+    needed = sum(load.ram.values())
+    if service.memory_max_mib is not None and service.memory_max_mib < needed:
+        yield Finding(
+            "memory-max-too-small",
+            "error",
+            f"service {name} needs {needed:,.0f} MiB of RAM, and memory-max-mib ends it at "
+            f"{service.memory_max_mib:,}: {math.ceil(needed) - service.memory_max_mib:,} MiB too few",
+            f"raise memory-max-mib to {math.ceil(needed * SLACK):,} or more, or remove it: the plan sets that itself",
+            name,
+        )
 
 
 def _unplanned(spec: HostSpec, name: str, service: Service) -> Iterator[Finding]:

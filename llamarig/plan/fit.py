@@ -79,8 +79,12 @@ def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
         )
     accepted = [name for name in device.services if spec.services[name].accept_margin is not None]
     short = device.margin_mib - device.free_mib
-    if short > 0 and (device.free_mib < 0 or not accepted):
-        yield _does_not_fit(device, short)
+    # Who accepts a thin margin speaks for himself: what the others ask for still holds.
+    asked = max((spec.services[name].margin_mib for name in device.services if name not in accepted), default=0)
+    if device.free_mib < 0:
+        yield _does_not_fit(device, device.margin_mib)
+    elif device.free_mib < asked:
+        yield _does_not_fit(device, asked)
     elif short > 0:
         yield Finding(
             "thin-margin",
@@ -117,14 +121,15 @@ def _kept_margins(spec: HostSpec, devices: tuple[DevicePlan, ...]) -> Iterator[F
             )
 
 
-def _does_not_fit(device: DevicePlan, short: float) -> Finding:
+def _does_not_fit(device: DevicePlan, margin: float) -> Finding:
+    short = margin - device.free_mib
     need = "needs" if len(device.services) == 1 else "need"
     return Finding(
         "does-not-fit",
         "error",
         f"{short:,.0f} MiB short on {device.gpu}: {', '.join(device.services)} {need} {device.used_mib:,.0f} MiB, and "
-        f"{device.usable_mib:,.0f} usable less a margin of {device.margin_mib:,.0f} leave "
-        f"{device.usable_mib - device.margin_mib:,.0f}; most of it: {dominating(device.components)}",
+        f"{device.usable_mib:,.0f} usable less a margin of {margin:,.0f} leave "
+        f"{device.usable_mib - margin:,.0f}; most of it: {dominating(device.components)}",
         "take one of the alternatives, or another card",
         device.gpu,
     )

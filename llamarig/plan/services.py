@@ -15,7 +15,7 @@ from llamarig.plan.settings import settings_of
 from llamarig.plan.types import ServicePlan
 from llamarig.spec.host import HostSpec
 
-_SLACK = 1.25
+SLACK = 1.25
 """MemoryMax over what the plan says: page tables, the allocator's waste, uploads of images."""
 
 _START_BASE_S = 60
@@ -44,7 +44,7 @@ def service_plan(
 
 def _memory_max(load: Load) -> int:
     """MiB for systemd's MemoryMax; 0, no limit, when the header is not at hand."""
-    return math.ceil(sum(load.ram.values()) * _SLACK) if load.estimate is not None else 0
+    return math.ceil(sum(load.ram.values()) * SLACK) if load.estimate is not None else 0
 
 
 def _start_timeout(load: Load) -> int:

@@ -43,8 +43,8 @@ class Finding:
 class DevicePlan:
     """One card: what it has, what the services take, what is left.
 
-    ``free_mib`` = usable - used; the plan fits when ``free_mib`` >= ``margin_mib``
-    or a service accepts the smaller margin with a reason.
+    ``free_mib`` = usable - used; the plan fits when ``free_mib`` >= 0 and >= the margin of each service that does not
+    accept a smaller one with a reason. ``margin_mib`` is the largest margin of all.
     """
 
     gpu: str

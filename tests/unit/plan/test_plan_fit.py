@@ -258,3 +258,38 @@ def test_a_plan_is_pure_and_quick() -> None:
         best = min(best, time.perf_counter() - started)
         assert again == first
     assert best < 0.03
+
+
+def test_an_accepted_margin_does_not_waive_the_neighbours() -> None:
+    def services(own: int, accepted: int) -> dict[str, Any]:
+        base = {"model": "small", "gpu": "blackwell", "context": 4096}
+        accepting = {"margin-mib": accepted, "accept-margin": {"reason": "tried"}, "listen": {"port": 8081}}
+        return {"asking": {**base, "margin-mib": own, "listen": {"port": 8080}}, "accepting": {**base, **accepting}}
+
+    models = {"small": {**CPU["models"]["small"]}}
+
+    def planned(own: int, accepted: int) -> Plan:
+        return plan(spec(REFERENCE, models=models, services=services(own, accepted)))
+
+    free = int(planned(0, 0).devices[0].free_mib)
+    assert codes(planned(free - 1, free + 500))["thin-margin"] == "warning"
+    found = planned(free + 100, free + 500)
+    assert codes(found)["does-not-fit"] == "error"
+    assert f"less a margin of {free + 100:,} leave" in message(found, "does-not-fit")
+    assert message(found, "does-not-fit").startswith(("99 MiB short", "100 MiB short"))
+    assert not found.fits
+
+
+def test_a_neighbour_without_a_wish_leaves_the_accepted_margin_alone() -> None:
+    found = plan(spec(REFERENCE, services={"chat": REFERENCE["services"]["chat"]}))
+    assert codes(found)["thin-margin"] == "warning"
+
+
+def test_a_limit_below_what_the_service_needs_is_refused_with_numbers() -> None:
+    needed = plan(spec(REFERENCE)).ram.used_mib
+    low, enough = int(needed) - 10, int(needed) + 1
+    found = plan(spec(REFERENCE, {"memory-max-mib": low}))
+    assert codes(found)["memory-max-too-small"] == "error"
+    assert f"needs {needed:,.0f} MiB of RAM" in message(found, "memory-max-too-small")
+    assert f"{low:,}: 11 MiB too few" in message(found, "memory-max-too-small")
+    assert "memory-max-too-small" not in codes(plan(spec(REFERENCE, {"memory-max-mib": enough})))
