@@ -18,12 +18,18 @@ _BROKEN = {
 
 
 def record(view: View, others: Sequence[Action]) -> Iterator[Action]:
-    """A record that is missing or broken, or, where nothing else is to be done, one that says something else.
+    """An apply that was interrupted, a record that is missing or broken, or, beside no other action, an outdated one.
 
     Every apply that does something writes the record anew, so what the record
     says is an action of its own only when there is no other.
     """
     state = view.observed.get("record-state")
+    left = view.observed.get("unfinished")
+    if left is not None:
+        yield Action(
+            "record", RECORD, interrupted(view), expected="an apply that was proven", observed="an unfinished one"
+        )
+        return
     if state != "ok":
         word = state if isinstance(state, str) else "unknown"
         yield Action("record", RECORD, _BROKEN.get(word, "was not looked at"), expected="ok", observed=word)
@@ -32,6 +38,15 @@ def record(view: View, others: Sequence[Action]) -> Iterator[Action]:
     if wrong:
         more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
         yield Action("record", RECORD, wrong[0] + more, expected="what is on the host", observed=wrong[0])
+
+
+def interrupted(view: View) -> str:
+    """What is known of an apply that has held a state to go back to and has not finished."""
+    left, lock = view.part("unfinished"), view.part("lock")
+    when, who = printable(left.get("at")), printable(left.get("from"))
+    if left.get("run") and lock.get("run") == left.get("run"):
+        return f"an apply of {when} from {who} has not been proven: it is under way, or was interrupted"
+    return f"an apply of {when} from {who} was interrupted before it was proven"
 
 
 def _outdated(view: View) -> list[str]:

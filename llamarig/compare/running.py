@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from llamarig.compare.action import Action
+from llamarig.compare.drop_ins import of_one_unit, who_removes
 from llamarig.compare.flags import argument_changes, variable_changes
 from llamarig.compare.system import PREFIXES
 from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_int, as_map, as_text, as_texts
 from llamarig.render.wanted import RELEASES, UNITS, WantedService
-
-_OF_ONE_UNIT = re.compile(r"/llama-[^/]*\.d/[^/]+\Z")
-"""Drop-ins of our units; those for all services of a host are its owner's policy, not ours to judge."""
 
 
 def place_of(service: WantedService) -> str:
@@ -48,7 +45,10 @@ def services(view: View, others: Sequence[Action]) -> Iterator[Action]:
     touched = {action.subject for action in others if action.kind == "file"}
     for service in view.wanted.services:
         settings = [] if f"{UNITS}/{service.unit}" in touched else _settings_wrong(view, service)
-        settings += _drop_ins(view, service)
+        foreign = _drop_ins(view, service)
+        settings += [
+            f"drop-in {printable(path)} is not ours; {who_removes(path) or 'apply deletes it'}" for path in foreign
+        ]
         state = [] if service.name in restarted else _state_wrong(view, service)
         if settings or state:
             unit = view.unit(service)
@@ -58,7 +58,7 @@ def services(view: View, others: Sequence[Action]) -> Iterator[Action]:
                 "; ".join([*settings, *state]),
                 expected="active, enabled, as planned",
                 observed=f"{printable(unit.get('active'))}/{printable(unit.get('sub'))}",
-                restarts=(service.name,) if state or _drop_ins(view, service) else (),
+                restarts=(service.name,) if state or foreign else (),
             )
 
 
@@ -76,10 +76,18 @@ def _settings_wrong(view: View, service: WantedService) -> list[str]:
 
 def _drop_ins(view: View, service: WantedService) -> list[str]:
     known = {file.path for file in view.wanted.files}
-    foreign = [
-        path for path in as_texts(view.unit(service).get("drop-ins")) if path not in known and _OF_ONE_UNIT.search(path)
+    there = as_texts(view.unit(service).get("drop-ins"))
+    return [path for path in there if path not in known and of_one_unit(path)]
+
+
+def stuck(view: View) -> list[str]:
+    """What no apply can mend, in words: drop-ins that it does not remove."""
+    return [
+        f"drop-in {printable(path)} changes {service.unit}; {who}"
+        for service in view.wanted.services
+        for path in _drop_ins(view, service)
+        if (who := who_removes(path))
     ]
-    return [f"drop-in {printable(path)} is not ours" for path in foreign]
 
 
 def _state_wrong(view: View, service: WantedService) -> list[str]:

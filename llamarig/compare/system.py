@@ -121,6 +121,8 @@ def _why_other_content(view: View, file: WantedFile, seen: Mapping[str, Any]) ->
     recorded = as_text(view.recorded(file.path).get("sha256"))
     changes = ", ".join(changed_flags(view, file.path))
     if recorded is not None and recorded != seen.get("sha256"):
+        if view.observed.get("unfinished") is not None:
+            return "was left like that by an interrupted apply, or edited on the host"
         return "was edited on the host" + (f" and runs like that: {changes}" if changes else "")
     if changes:
         return f"the spec changed: {changes}"
@@ -180,4 +182,7 @@ def _keys_wrong(entry: WantedCredential, seen: Mapping[str, Any]) -> list[str]:
     clients = set(as_texts(seen.get("clients")))
     gone, more = sorted(set(entry.clients) - clients), sorted(clients - set(entry.clients))
     wrong = [f"has no key for {printable(', '.join(gone))}"] if gone else []
-    return wrong + ([f"has a key for {printable(', '.join(more))}, who is not in the spec"] if more else [])
+    wrong += [f"has a key for {printable(', '.join(more))}, who is not in the spec"] if more else []
+    if not wrong and as_int(seen.get("keys")) != len(entry.clients):
+        wrong.append(f"holds {printable(seen.get('keys'))} keys for {len(entry.clients)} clients")
+    return wrong

@@ -9,6 +9,7 @@ from llamarig.compare import content, kept, running, system
 from llamarig.compare.act import fit
 from llamarig.compare.action import ORDER, Action
 from llamarig.compare.load import wanted_from_json
+from llamarig.compare.machine import refuse_another
 from llamarig.compare.view import view_of
 from llamarig.render.wanted import Wanted
 
@@ -18,10 +19,12 @@ def compare(wanted: Wanted | Mapping[str, Any], observed: Mapping[str, Any]) -> 
 
     Pure: the same two documents give the same list. What is missing in
     ``observed`` or of the wrong type counts as different; what is no observation
-    at all raises :class:`~llamarig.errors.RigError`. ``wanted`` may be given as
-    its JSON form, as the playbooks have it.
+    at all, or one of another machine than the spec means, raises
+    :class:`~llamarig.errors.RigError`. ``wanted`` may be given as its JSON form,
+    as the playbooks have it.
     """
     view = view_of(wanted if isinstance(wanted, Wanted) else wanted_from_json(wanted), observed)
+    refuse_another(view)
     actions = [
         *system.packages(view),
         *system.users(view),

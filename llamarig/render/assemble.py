@@ -180,4 +180,5 @@ def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
         credentials=_credentials(spec),
         services=tuple(_service(spec, plan, name) for name in spec.services),
         cards=_cards(spec),
+        system=f"{spec.os.distribution} {spec.os.release}",
     )

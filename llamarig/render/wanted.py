@@ -170,6 +170,8 @@ class Wanted:
     credentials: tuple[WantedCredential, ...]
     services: tuple[WantedService, ...]
     cards: tuple[WantedCard, ...] = ()
+    system: str = ""
+    """Distribution and release that the host must run, ``debian 13``; empty in a state that was kept without it."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, stable in order, with each file's sha256 added."""

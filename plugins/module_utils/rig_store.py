@@ -24,10 +24,13 @@ ROOT = "/opt/llamarig"
 STATE = "/var/lib/llamarig"
 RECORD = f"{STATE}/record.json"
 LOCK = "/run/llamarig/lock"
+HELD, FORMER = f"{STATE}/held.json", f"{STATE}/former.json"
 RELEASE_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}")
 _CLIENT = re.compile(r"#\s*(?:client:?\s+)?(\S+)\s*")
 _MOST_FILES = 4096
 _DEEPEST = 4
+_KEPT = 64 << 20
+"""Bytes of a kept state, which holds the text of units and settings."""
 _TEXT = 256 << 10
 """Bytes of a changed file that are sent along for a diff."""
 
@@ -118,7 +121,8 @@ def credential(path: str, salt: str = "") -> dict[str, Any]:
     clients: list[str] = []
     keys = 0
     name = ""
-    for line in data.decode("utf-8", "replace").splitlines():
+    # Lines as the server reads them: other characters that end a line for Python end none there.
+    for line in data.decode("utf-8", "replace").split("\n"):
         if line.startswith("#"):
             match = _CLIENT.fullmatch(line)
             name = match[1] if match else ""
@@ -190,3 +194,15 @@ def lock(path: str) -> dict[str, Any] | None:
     except UnusualFileError as error:
         return {"error": str(error)}
     return (data if isinstance(data, dict) else {}) | {"age-s": round(time.time() - info.st_mtime, 1)}
+
+
+def state(path: str) -> dict[str, Any] | None:
+    """Release, run, controller and time of a kept state (``held.json``, ``former.json``); None when there is none."""
+    try:
+        if lstat(path) is None:
+            return None
+        data = read_json(path, _KEPT)
+    except (UnusualFileError, RecursionError, ValueError):
+        return {}
+    kept = data if isinstance(data, dict) else {}
+    return {key: kept[key] for key in ("release", "run", "from", "at") if isinstance(kept.get(key), str)}

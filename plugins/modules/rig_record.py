@@ -54,6 +54,12 @@ options:
     type: list
     elements: str
     default: []
+  expected:
+    description:
+      - Path and wanted sha256 of files. A file that has another content by now (somebody edited it while the apply ran)
+        is recorded with the wanted hash and without a stat tuple, so that the next look blames the edit.
+    type: dict
+    default: {}
   force:
     description: Write even when the present record says the same, to renew its time.
     type: bool
@@ -85,8 +91,8 @@ _RENEWED = ("applied-at", "run", "applied-from", "digest")
 """What differs between two records that say the same."""
 
 
-def entry_of(path: str, hasher: Hasher) -> dict[str, Any]:
-    """Hash and stat tuple of a file that was just applied."""
+def entry_of(path: str, hasher: Hasher, wanted: Any = None) -> dict[str, Any]:
+    """Hash and stat tuple of a file that was just applied; only the wanted hash when it is another by now."""
     info = lstat(path)
     if info is None:
         raise UnusualFileError("is not there")
@@ -95,6 +101,8 @@ def entry_of(path: str, hasher: Hasher) -> dict[str, Any]:
     sha256, _, after = hasher.of_path(path)
     if sha256 is None:
         raise UnusualFileError("changed while it was read")
+    if isinstance(wanted, str) and wanted != sha256:
+        return {"sha256": wanted, "stat": []}
     return {"sha256": sha256, "stat": stat_tuple(after)}
 
 
@@ -135,7 +143,7 @@ def compose(params: dict[str, Any], before: Any, state: str) -> dict[str, Any]:
     paths = [*release_paths(params["release"]), *params["files"]]
     for path in sorted({*paths, *release_paths(former)}):
         try:
-            files[path] = entry_of(path, hasher)
+            files[path] = entry_of(path, hasher, params["expected"].get(path))
         except UnusualFileError as error:
             raise UnusualFileError(f"{path} {error}") from error
     record = {
@@ -171,6 +179,7 @@ def main() -> None:
             "llamarig": text,
             "gpus": {"type": "dict"},
             "files": {"type": "list", "elements": "str", "default": []},
+            "expected": {"type": "dict", "default": {}},
             "force": {"type": "bool", "default": False},
         },
         supports_check_mode=True,

@@ -4,27 +4,26 @@
 
 from __future__ import annotations
 
-import grp
-import json
-import os
-import pwd
-import shutil
-import stat
+import time
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.rig_disk import relative_link, sync, write_whole
+from ansible.module_utils.rig_disk import relative_link, sync
+from ansible.module_utils.rig_state import alike, as_wanted, put_back, read_state, saved, without, write_state
 
 DOCUMENTATION = r"""
 ---
 module: rig_switch
 short_description: Switch between releases and keep the way back
 description:
-  - C(hold) saves the present link and files as the state to go back to, unless one is held already (an apply was
-    killed).
+  - C(hold) saves the present link and files as the state that a failed run goes back to. One that is held already (a
+    run was killed) stays while nothing that the killed run wrote was started.
   - C(switch) points the link to a release, which must be whole.
-  - C(keep) makes the held state the former one, after the new one was proven, unless nothing has changed since.
+  - C(started) notes in the held state that what was written runs now.
+  - C(keep) writes down the state that was just proven. The one that was proven before it becomes the former one, the
+    way back of a rollback, when it had another release or other files. What somebody edited on the host is in neither.
+  - C(done) forgets the held state; the run that held it has finished.
   - C(restore) puts the held or the former state back, link and files, and forgets it when it was the held one.
   - Files are small texts and links; a file that was not there is taken away again. Key files do not belong here, or a
     revoked key would come back.
@@ -32,8 +31,16 @@ options:
   operation:
     description: What to do.
     type: str
-    choices: [hold, switch, keep, restore]
+    choices: [hold, switch, started, keep, done, restore]
     required: true
+  run:
+    description: The run that holds, or keeps.
+    type: str
+    default: ""
+  applied_from:
+    description: Name of the controller of that run.
+    type: str
+    default: ""
   release:
     description: Where to switch to.
     type: str
@@ -43,8 +50,15 @@ options:
     type: list
     elements: path
     default: []
+  contents:
+    description:
+      - Files of the state as they were wanted (C(path), C(content), C(mode), C(owner), C(group)). They are kept in
+        these words rather than as they are on the host.
+    type: list
+    elements: dict
+    default: []
   source:
-    description: What to restore.
+    description: What to restore, or (C(former)) what to keep as proven.
     type: str
     choices: [held, former]
     default: held
@@ -53,7 +67,7 @@ options:
     type: path
     default: /opt/llamarig
   state:
-    description: Where the held and the former state are kept.
+    description: Where the held, the proven and the former state are kept.
     type: path
     default: /var/lib/llamarig
 author: llamarig contributors
@@ -76,6 +90,15 @@ restored:
   type: list
   elements: str
   returned: restore
+gone:
+  description: Those of them that were taken away.
+  type: list
+  elements: str
+  returned: restore
+former:
+  description: Release of the former state; none when there is no way back.
+  type: str
+  returned: keep
 existed:
   description: Whether there was a state to go back to.
   type: bool
@@ -85,8 +108,6 @@ moved:
   type: bool
   returned: restore
 """
-
-MAX_FILE = 4 << 20
 
 
 class RefusedError(Exception):
@@ -114,58 +135,32 @@ def whole(root: Path, release: str) -> Path:
     return directory
 
 
-def saved(path: Path) -> dict[str, Any]:
-    """A file or link as it can be put back; ``absent`` when it is not there or nothing of ours."""
-    if path.is_symlink():
-        return {"path": str(path), "absent": False, "link": str(path.readlink())}
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return {"path": str(path), "absent": True}
-    with os.fdopen(descriptor, "rb") as file:
-        info = os.fstat(file.fileno())
-        if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE:
-            return {"path": str(path), "absent": True}
-        content = file.read().decode("utf-8", "surrogateescape")
-    return {
-        "path": str(path),
-        "absent": False,
-        "content": content,
-        "mode": stat.S_IMODE(info.st_mode),
-        "owner": _name(pwd.getpwuid, info.st_uid),
-        "group": _name(grp.getgrgid, info.st_gid),
-    }
-
-
-def _name(lookup: Any, number: int) -> str:
-    try:
-        return str(lookup(number)[0])
-    except KeyError:
-        return "root"
-
-
 def hold(root: Path, state: Path, params: dict[str, Any]) -> dict[str, Any]:
-    """Save link and files. A state that is held already is older and was good: it stays, and gets what it lacks."""
+    """Save link and files. What a killed run held stays, and gets what it lacks, while nothing of it was started."""
     path = state / "held.json"
-    held = read_state(path)
+    older = read_state(path)
+    held = older if older is not None and not older.get("started") else None
     files = [] if held is None else list(held["files"])
     known = {entry["path"] for entry in files}
-    new = [saved(Path(name)) for name in params["files"] if name not in known]
-    if held is not None and not new:
-        return {"changed": False}
+    files += [saved(Path(name)) for name in params["files"] if name not in known]
     release = current(root) if held is None else held["release"]
     state.mkdir(mode=0o755, parents=True, exist_ok=True)
-    write_whole(path, json.dumps({"release": release, "files": [*files, *new]}).encode(), 0o600)
+    write_state(path, {"release": release, "files": files, **signed(params)})
     return {"changed": True}
 
 
-def read_state(path: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    well_formed = isinstance(content, dict) and isinstance(content.get("files"), list)
-    return content if well_formed else None
+def signed(params: dict[str, Any]) -> dict[str, Any]:
+    """Whose state it is, and of when."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"at": now, "run": params["run"], "from": params["applied_from"]}
+
+
+def started(_root: Path, state: Path, _params: dict[str, Any]) -> dict[str, Any]:
+    path = state / "held.json"
+    held = read_state(path)
+    if held is not None:
+        write_state(path, held | {"started": True})
+    return {"changed": held is not None}
 
 
 def switch(root: Path, _state: Path, params: dict[str, Any]) -> dict[str, Any]:
@@ -176,34 +171,31 @@ def switch(root: Path, _state: Path, params: dict[str, Any]) -> dict[str, Any]:
     return {"changed": relative_link(link, directory)}
 
 
-def keep(root: Path, state: Path, _params: dict[str, Any]) -> dict[str, Any]:
-    """The held state becomes the former one, in one rename; one that is the present one is no way back."""
-    held = state / "held.json"
-    kept = read_state(held)
-    if kept is None:
-        return {"changed": False}
-    if kept["release"] == current(root) and all(saved(Path(entry["path"])) == entry for entry in kept["files"]):
-        held.unlink()
-        return {"changed": False}
-    held.replace(state / "former.json")
-    sync(state)
-    return {"changed": True}
-
-
-def put_back(entry: dict[str, Any]) -> bool:
-    """Make one file what it was; True when it was not."""
-    path = Path(entry["path"])
-    now = saved(path)
-    if now == entry:
-        return False
-    if entry["absent"]:
-        path.unlink(missing_ok=True)
-    elif "link" in entry:
-        relative_link(path, path.parent / entry["link"])
+def keep(root: Path, state: Path, params: dict[str, Any]) -> dict[str, Any]:
+    """What was just proven is the way back of the next change, what was proven before it that of a rollback."""
+    former, proven, held = (read_state(state / f"{name}.json") for name in ("former", "proven", "held"))
+    before = proven if proven is not None else held
+    if params["source"] == "former" and former is not None:
+        new = former
     else:
-        write_whole(path, entry["content"].encode("utf-8", "surrogateescape"), entry["mode"])
-        shutil.chown(path, entry["owner"], entry["group"])
-    return True
+        given = {entry["path"]: entry for entry in map(as_wanted, params["contents"])}
+        now = [given.get(name) or saved(Path(name)) for name in params["files"]]
+        new = {"release": current(root), "files": now, **signed(params)}
+    if before is not None and before["release"] and not alike(before, new):
+        former = without(before, new)
+        write_state(state / "former.json", former)
+        new = without(new, before)
+    write_state(state / "proven.json", new)
+    release = former["release"] if former is not None else ""
+    return {"changed": True, "former": release or None}
+
+
+def done(_root: Path, state: Path, _params: dict[str, Any]) -> dict[str, Any]:
+    held = state / "held.json"
+    found = held.exists()
+    held.unlink(missing_ok=True)
+    sync(state)
+    return {"changed": found}
 
 
 def restore(root: Path, state: Path, params: dict[str, Any]) -> dict[str, Any]:
@@ -212,17 +204,18 @@ def restore(root: Path, state: Path, params: dict[str, Any]) -> dict[str, Any]:
     kept = read_state(path)
     if kept is None or not kept["release"]:
         path.unlink(missing_ok=True)
-        return {"changed": False, "moved": False, "existed": False, "restored": []}
+        return {"changed": False, "moved": False, "existed": False, "restored": [], "gone": []}
     directory = whole(root, kept["release"])
     restored = [entry["path"] for entry in kept["files"] if put_back(entry)]
     switched = relative_link(root / "current", directory)
     if params["source"] == "held":
         path.unlink()
     moved = bool(restored) or switched
-    return {"changed": moved, "moved": moved, "existed": True, "restored": restored}
+    gone = [entry["path"] for entry in kept["files"] if entry.get("absent") and entry["path"] in restored]
+    return {"changed": moved, "moved": moved, "existed": True, "restored": restored, "gone": gone}
 
 
-OPERATIONS = {"hold": hold, "switch": switch, "keep": keep, "restore": restore}
+OPERATIONS = {"hold": hold, "switch": switch, "started": started, "keep": keep, "done": done, "restore": restore}
 
 
 def main() -> None:
@@ -230,6 +223,9 @@ def main() -> None:
         argument_spec={
             "operation": {"type": "str", "choices": list(OPERATIONS), "required": True},
             "release": {"type": "str", "default": ""},
+            "run": {"type": "str", "default": ""},
+            "applied_from": {"type": "str", "default": ""},
+            "contents": {"type": "list", "elements": "dict", "default": []},
             "files": {"type": "list", "elements": "path", "default": []},
             "source": {"type": "str", "choices": ["held", "former"], "default": "held"},
             "root": {"type": "path", "default": "/opt/llamarig"},

@@ -124,6 +124,7 @@ def wanted_state() -> Wanted:
         ),
         credentials=(WantedCredential(path=KEYS, service="chat", kind="generated", clients=("default", "phone")),),
         services=(service("chat", 8080), service("embed", 8081)),
+        system="debian 13",
     )
 
 
@@ -279,6 +280,9 @@ def observation(wanted: Wanted) -> dict[str, Any]:
         },
         "record-state": "ok",
         "lock": None,
+        "unfinished": None,
+        "former": None,
+        "systemd": True,
         "gpus": [{"bus-id": card.bus_id, "device": "0x2bb1", "uuid": card.uuid} for card in wanted.cards if card.uuid],
     }
 

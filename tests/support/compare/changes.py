@@ -16,6 +16,7 @@ from tests.support.compare.cases import (
 )
 
 RECORD = "/var/lib/llamarig/record.json"
+UNFINISHED = {"release": "r", "run": "r7", "from": "ada@desk", "at": "2026-11-29T16:00:00Z"}
 OLDER = "4df29be4f-ffffffffffff"
 
 
@@ -119,6 +120,14 @@ def remove_credential(case: Case) -> None:
 
 def change_client(case: Case) -> None:
     case.observed["credentials"][KEYS]["clients"] = ["default", "stranger"]
+
+
+def add_key(case: Case) -> None:
+    case.observed["credentials"][KEYS]["keys"] += 1
+
+
+def add_drop_in_of_a_package(case: Case) -> None:
+    case.unit()["drop-ins"] = ["/usr/local/lib/systemd/system/llama-chat.service.d/x.conf"]
 
 
 def edit_record(case: Case) -> None:

@@ -19,7 +19,10 @@ from tests.support.compare.cases import (
 from tests.support.compare.changes import (
     OLDER,
     RECORD,
+    UNFINISHED,
     add_drop_in,
+    add_drop_in_of_a_package,
+    add_key,
     add_library,
     change_client,
     change_flag_in_spec,
@@ -58,6 +61,8 @@ class Planted:
 
 BOTH = ("chat", "embed")
 PLANTED = [
+    Planted("unknown key", add_key, "credential", KEYS, "holds 3 keys for 2 clients", ("chat",)),
+    Planted("drop-in of a package", add_drop_in_of_a_package, "service", "chat", "no apply removes files", ("chat",)),
     Planted("foreign library", preload_library, "service", "chat", "/etc/ld.so.preload", ("chat",)),
     Planted("unit edited", edit_unit, "file", UNIT, "was edited on the host", ("chat",)),
     Planted("unit edited and restarted", edit_unit_and_restart, "file", UNIT, "--ctx-size 2048 -> 4096", ("chat",)),
@@ -224,7 +229,10 @@ PLANTED = [
     Planted("record unreadable", put("record-state", value="unreadable"), "record", RECORD, "cannot be read"),
     Planted("record of another release", put("record", "release", value=OLDER), "record", RECORD, OLDER),
     Planted("model touched", touch_model, "record", RECORD, "has other time stamps"),
-    Planted("drop-in added", add_drop_in, "service", "chat", "override.conf is not ours", ("chat",)),
+    Planted(
+        "apply interrupted", put("unfinished", value=UNFINISHED), "record", RECORD, "from ada@desk was interrupted"
+    ),
+    Planted("drop-in added", add_drop_in, "service", "chat", "override.conf is not ours; apply deletes it", ("chat",)),
     Planted(
         "unit of a removed service",
         leave_unit,

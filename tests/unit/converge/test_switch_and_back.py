@@ -26,7 +26,8 @@ class Host:
             (directory / "provenance.json").write_text("{}")
 
     def do(self, operation: str, **params: Any) -> dict[str, Any]:
-        given = {"release": "", "files": [str(self.unit), str(self.link)], "source": "held", **params}
+        given = {"release": "", "files": [str(self.unit), str(self.link)], "source": "held", "contents": []}
+        given |= {"run": "r1", "applied_from": "ada@desk", **params}
         answer: dict[str, Any] = switch.OPERATIONS[operation](self.root, self.state, given)
         return answer
 
@@ -37,6 +38,16 @@ class Host:
         self.link.symlink_to(model)
         self.do("switch", release=release)
 
+    def proven(self, **params: Any) -> Any:
+        """The end of an apply: what runs is kept, the held state forgotten."""
+        former = self.do("keep", **params)["former"]
+        self.do("done")
+        return former
+
+    def kept(self, name: str) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads((self.state / f"{name}.json").read_text())
+        return read
+
     @property
     def now(self) -> tuple[str, str, str]:
         return switch.current(self.root), self.unit.read_text(), str(self.link.readlink())
@@ -46,7 +57,7 @@ class Host:
 def host(tmp_path: Path) -> Host:
     made = Host(tmp_path)
     made.apply("a-1", "old unit", "sha256/old")
-    made.do("keep")
+    assert made.proven() is None
     return made
 
 
@@ -105,22 +116,83 @@ def test_files_that_a_killed_apply_did_not_know_are_added(host: Host, tmp_path: 
     assert other.read_text() == "as it was"
 
 
+def test_what_a_killed_apply_had_started_is_what_the_next_one_goes_back_to(host: Host) -> None:
+    host.apply("b-2", "new unit", "sha256/new")
+    host.do("started")  # and here the controller was killed, before the proof
+    host.apply("a-1", "third unit", "sha256/third")
+    host.do("restore")
+    assert host.now == ("b-2", "new unit", "sha256/new")
+
+
+def test_the_held_state_says_whose_run_it_was(host: Host) -> None:
+    host.do("hold", run="r7")
+    assert (host.kept("held")["run"], host.kept("held")["from"]) == ("r7", "ada@desk")
+    assert host.kept("held")["at"].endswith("Z")
+
+
+def roll_back(host: Host) -> None:
+    host.do("hold")
+    host.do("restore", source="former")
+    host.do("keep", source="former")
+    host.do("done")
+
+
 def test_a_rollback_can_be_rolled_back(host: Host) -> None:
     host.apply("b-2", "new unit", "sha256/new")
-    host.do("keep")
+    assert host.proven() == "a-1"
     for expected in (("a-1", "old unit", "sha256/old"), ("b-2", "new unit", "sha256/new")):
-        host.do("hold")
-        host.do("restore", source="former")
-        host.do("keep")
+        roll_back(host)
         assert host.now == expected
+
+
+def test_a_rollback_after_a_mended_edit_goes_to_what_was_proven_before(host: Host) -> None:
+    host.apply("b-2", "new unit", "sha256/new")
+    host.proven()
+    host.unit.write_text("new unit\n# by hand")
+    host.apply("b-2", "new unit", "sha256/new")  # puts it back
+    assert host.proven() == "a-1", "mending changes nothing of what is wanted, so the way back stays"
+    roll_back(host)
+    assert host.now == ("a-1", "old unit", "sha256/old")
+    roll_back(host)
+    assert host.now == ("b-2", "new unit", "sha256/new")
+
+
+def test_an_edit_before_a_change_never_becomes_the_way_back(host: Host) -> None:
+    host.unit.write_text("old unit\n# by hand")
+    host.apply("b-2", "new unit", "sha256/new")
+    host.proven()
+    roll_back(host)
+    assert host.now == ("a-1", "old unit", "sha256/old")
+
+
+def test_an_edit_while_an_apply_runs_is_not_kept_as_proven(host: Host) -> None:
+    wanted = {"path": str(host.unit), "content": "new unit", "mode": "0644", "owner": "root", "group": "root"}
+    host.apply("b-2", "new unit\n# by hand", "sha256/new")
+    host.proven(contents=[wanted])
+    (unit,) = [entry for entry in host.kept("proven")["files"] if entry["path"] == str(host.unit)]
+    assert unit["content"] == "new unit"
+    assert unit["mode"] == 0o644
+
+
+def test_a_file_that_only_one_state_has_goes_and_comes(host: Host, tmp_path: Path) -> None:
+    extra = tmp_path / "llama-extra.service"
+    host.apply("b-2", "new unit", "sha256/new")
+    extra.write_text("extra")
+    host.proven(files=[str(host.unit), str(host.link), str(extra)])
+    host.do("hold")
+    assert host.do("restore", source="former")["gone"] == [str(extra)]
+    host.do("keep", source="former")
+    assert not extra.exists()
+    roll_back(host)
+    assert extra.read_text() == "extra"
 
 
 def test_a_run_that_moved_nothing_leaves_the_former_state_alone(host: Host) -> None:
     host.apply("b-2", "new unit", "sha256/new")
-    host.do("keep")
+    host.proven()
     before = (host.state / "former.json").read_text()
     host.do("hold")
-    host.do("keep")
+    host.proven()
     assert (host.state / "former.json").read_text() == before
     assert not (host.state / "held.json").exists()
 
