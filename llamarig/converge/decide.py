@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llamarig.compare import compare, learn
+from llamarig.compare import compare, learn, running
 from llamarig.compare.action import ORDER, Action
 from llamarig.compare.load import wanted_from_json
+from llamarig.compare.view import view_of
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Decision:
     """Kind -> subjects; with ``full`` every kind is there with ``*``, which means all of its subjects."""
     restarts: tuple[str, ...]
     """Services that are started or restarted, in the order of the wanted state."""
+    stuck: tuple[str, ...] = ()
+    """What no apply can mend: an apply that has something to do fails with it before anything is touched."""
     learned: dict[str, Any] | None = None
     """The wanted state with the UUIDs of cards that the look has told, where the spec leaves them open."""
 
@@ -28,6 +31,7 @@ class Decision:
             "actions": [action.to_json() for action in self.actions],
             "todo": self.todo,
             "restarts": list(self.restarts),
+            "stuck": list(self.stuck),
             "learned": self.learned,
         }
 
@@ -50,5 +54,6 @@ def decide(wanted: dict[str, Any], observed: dict[str, Any], *, full: bool = Fal
             subjects.append("*")
         if subjects:
             todo[kind] = subjects
+    stuck = tuple(running.stuck(view_of(known, observed)))
     learned = None if known == given else known.to_json()
-    return Decision(tuple(actions), todo, restarts_of(wanted, actions), learned)
+    return Decision(tuple(actions), todo, restarts_of(wanted, actions), stuck, learned)

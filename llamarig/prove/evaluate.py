@@ -13,15 +13,18 @@ SERVICE_RULES = (*process.RULES, *model.RULES, *api.RULES, *gpu.RULES)
 """Every check of a service, in the order in which they are made."""
 
 
-def evaluate(wanted: dict[str, Any], observed: dict[str, Any], probed: dict[str, Any]) -> list[Check]:
+def evaluate(
+    wanted: dict[str, Any], observed: dict[str, Any], probed: dict[str, Any], before: dict[str, Any] | None = None
+) -> list[Check]:
     """Judge a host.
 
-    ``wanted`` is ``Wanted.to_json()``, ``observed`` the state that rig_observe saw, ``probed`` what rig_probe heard.
-    The last two are hostile: whatever they hold, the answer is a list of checks and never an exception.
+    ``wanted`` is ``Wanted.to_json()``, ``observed`` the state that rig_observe saw, ``probed`` what rig_probe heard,
+    ``before`` the units as observed when the run began that is proven. All but the first are hostile: whatever they
+    hold, the answer is a list of checks and never an exception.
     """
     vram = mapping(probed, "vram")
     checks = run_rules("host", View({}, wanted, observed, {}, vram), host.RULES)
     for service in wanted["services"]:
         heard = mapping(probed, "services", service["name"])
-        checks += run_rules(service["name"], View(service, wanted, observed, heard, vram), SERVICE_RULES)
+        checks += run_rules(service["name"], View(service, wanted, observed, heard, vram, before), SERVICE_RULES)
     return checks

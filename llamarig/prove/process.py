@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any
 
+from llamarig.compare.drop_ins import of_one_unit
 from llamarig.prove.check import Outcome, Rule
-from llamarig.prove.hostile import count, integer, mapping, sequence, show, text
+from llamarig.prove.hostile import count, integer, mapping, number, sequence, show, text
 from llamarig.prove.services import View
 from llamarig.render.wanted import UNITS
 
@@ -48,18 +49,47 @@ def files(view: View) -> Outcome:
     fragment, place = text(view.unit, "fragment"), f"{UNITS}/{view.service['unit']}"
     if fragment != place:
         wrong.append(f"systemd reads {show(fragment) or 'nothing'} instead of {place}")
-    wrong += [f"{show(path)} changes it" for path in sequence(view.unit, "drop-ins") if path not in list(planned)]
+    wrong += [
+        f"{show(path)} changes it"
+        for path in sequence(view.unit, "drop-ins")
+        if isinstance(path, str) and path not in planned and of_one_unit(path)
+    ]
     return not wrong, "; ".join(wrong[:5]) or f"{count(len(planned), 'file')} as planned, no other drop-in"
 
 
+RECENT_S = 15 * 60
+MANY = 10
+"""Restarts by systemd since the last start by hand that are no single mishap any more."""
+
+
 def restarts(view: View) -> Outcome:
-    """systemd has not had to start it again since it was last started."""
+    """It does not end again and again: not once during an apply, not twice of late, not many times in all."""
     again = integer(view.unit, "restarts")
     if again is None:
         return False, "the count of restarts is unknown"
-    if again:
-        return False, f"it ended and was started again {count(again, 'time')}; see journalctl -u {view.service['unit']}"
-    return True, "none since it was started"
+    if not again:
+        return True, "none since it was started"
+    now, since = number(view.observed, "time"), number(view.unit, "started")
+    # A time that is not told, or that lies ahead because the clock was set, counts as recent.
+    recent = now is None or since is None or now - since < RECENT_S
+    words = f"it ended and was started again {count(again, 'time')}"
+    advice = f"see journalctl -u {view.service['unit']}"
+    if view.before is not None:
+        new = _new_restarts(view, again)
+        if new:
+            return False, f"it ended and was started again {count(new, 'time')} during this run; {advice}"
+    elif again > MANY or (again > 1 and recent):
+        return False, f"{words}{', the last time within 15 minutes' if recent else ''}; {advice}"
+    return True, f"{words}, which is no storm; {advice}"
+
+
+def _new_restarts(view: View, again: int) -> int:
+    """Restarts by systemd since the run began; one that the run itself ordered sets the counter back to 0."""
+    known = mapping(view.before, view.service["unit"])
+    if integer(known, "main-pid") == view.pid:
+        return 0
+    earlier = integer(known, "restarts") or 0
+    return again - earlier if again > earlier else again
 
 
 def user(view: View) -> Outcome:

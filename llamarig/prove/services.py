@@ -37,6 +37,8 @@ class View:
     probe: dict[str, Any]
     """This service's part of what was probed."""
     vram: dict[str, Any]
+    before: dict[str, Any] | None = None
+    """The observed units when this run began; None where the proof belongs to no run."""
 
     @property
     def unit(self) -> dict[str, Any]:

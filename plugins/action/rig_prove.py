@@ -16,7 +16,8 @@ from llamarig.prove import Check, evaluate, probe_services
 
 class ActionModule(ActionBase):
     """Arguments: ``wanted`` and, unless it follows from that, ``probe`` (docs/contracts.md). ``wanted`` may be text
-    from a host, which is checked. Fails when a check does; ``checks`` and ``observed`` are returned either way."""
+    from a host, which is checked. ``before`` are the units as observed when the run began. Fails when a check does;
+    ``checks`` and ``observed`` are returned either way."""
 
     _requires_connection = True
     _supports_check_mode = True
@@ -39,7 +40,8 @@ class ActionModule(ActionBase):
             wanted = learn(wanted_from_json(wanted), seen["observed"]).to_json()
         except RigError as error:
             return {**result, "failed": True, "msg": str(error), "observed": seen["observed"]}
-        checks = evaluate(wanted, seen["observed"], asked["probed"])
+        before = arguments.get("before")
+        checks = evaluate(wanted, seen["observed"], asked["probed"], before if isinstance(before, dict) else None)
         result.update(changed=False, checks=[check.to_json() for check in checks], observed=seen["observed"])
         result["applied"] = [entry["path"] for entry in (*wanted["files"], *wanted["models"])]
         broken = [check for check in checks if not check.ok]

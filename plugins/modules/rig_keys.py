@@ -77,14 +77,15 @@ class RefusedError(Exception):
 
 
 def keys_of(text: str) -> dict[str, str]:
-    """Client -> key of a file in our form; a key without a name above it is called by its number."""
+    """Client -> key of a file in our form. A second key of a client and one without a name above it get a name that no
+    client can have, so that they go."""
     keys: dict[str, str] = {}
     name = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("#"):
             name = line[1:].strip()
         elif line:
-            keys[name or f"key-{len(keys) + 1}"] = line
+            keys[name if name and name not in keys else f"key #{len(keys) + 1}"] = line
             name = ""
     return keys
 

@@ -35,6 +35,25 @@ def test_a_bare_host_gives_every_kind_and_all_services() -> None:
     assert list(decision.todo) == sorted(decision.todo, key=list(decision.todo).index)
 
 
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("/usr/local/lib/systemd/system", "no apply removes"),
+        ("/usr/lib/systemd/system", "no apply removes"),
+        ("/run/systemd/generator.late", "a generator"),
+        ("/etc/systemd/system", ""),
+        ("/run/systemd/system.control", ""),
+    ],
+)
+def test_a_drop_in_that_an_apply_leaves_alone_is_named_with_who_removes_it(place: str, words: str) -> None:
+    seen = observation(WANTED)
+    path = f"{place}/{WANTED.services[0].unit}.d/x.conf"
+    seen["units"][WANTED.services[0].unit]["drop-ins"] = [path]
+    decision = decide(WANTED.to_json(), seen)
+    assert [action.kind for action in decision.actions] == ["service"]
+    assert [path in each and words in each for each in decision.stuck] == ([True] if words else [])
+
+
 def test_one_edited_unit_restarts_its_own_service_alone() -> None:
     seen = observation(WANTED)
     unit = f"/etc/systemd/system/{WANTED.services[0].unit}"

@@ -53,6 +53,22 @@ def test_a_client_that_is_gone_from_the_spec_loses_its_key(path: Path) -> None:
     assert FRESH["ada"] not in path.read_text()
 
 
+@pytest.mark.parametrize("more", ["{0}\n", "# ada\n{0}\n", "# key-2\n{0}\n", "# bob\x85{0}\n"])
+def test_keys_that_nobody_was_given_go_and_the_given_ones_stay(path: Path, more: str) -> None:
+    keep(path, clients=["ada"], candidates=FRESH)
+    was = path.read_text()
+    path.write_text(was + more.format("s" * 40))
+    path.chmod(0o600)
+    answer, _ = keep(path, clients=["ada"], candidates=FRESH)
+    assert (answer["changed"], answer["new"], path.read_text()) == (True, [], was)
+
+
+def test_a_key_without_a_name_becomes_nobodys(path: Path) -> None:
+    path.write_text("s" * 40 + "\n")
+    answer, _ = keep(path, clients=["key-1"], candidates={"key-1": FRESH["ada"]})
+    assert (answer["new"], path.read_text()) == (["key-1"], f"# key-1\n{FRESH['ada']}\n")
+
+
 def test_a_mode_that_lets_others_read_is_put_right(path: Path) -> None:
     keep(path, clients=["ada"], candidates=FRESH)
     path.chmod(0o644)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,33 @@ def test_recorded_cpu_server_is_red_where_the_plan_says_cuda() -> None:
     assert not checks["chat/gpu"].ok
     assert "libcuda is not mapped" in checks["chat/gpu"].detail
     assert "0 MiB of weights on the GPU" in checks["chat/gpu"].detail
+
+
+@pytest.mark.parametrize(
+    ("again", "ago", "before", "holds"),
+    [
+        (1, 5, None, True),
+        (2, 86400, None, True),
+        (2, 5, None, False),
+        (11, 86400, None, False),
+        (3, 86400, {"restarts": 3, "main-pid": 0}, True),
+        (1, 5, {"restarts": 0, "main-pid": 1}, False),
+        (1, 5, {"restarts": 1, "main-pid": 1}, False),
+        (1, 5, {}, False),
+    ],
+)
+def test_restarts_count_of_late_or_within_the_run(
+    again: int, ago: float, before: dict[str, int] | None, holds: bool
+) -> None:
+    case = cpu_case()
+    case.unit["restarts"] = again
+    case.unit["started"] = case.observed["time"] - ago
+    known = None
+    if before is not None:
+        pid = case.unit["main-pid"]
+        known = {case.service["unit"]: {**before, "main-pid": before.get("main-pid") or pid} if before else {}}
+    checks = {check.name: check for check in evaluate(case.wanted, case.observed, case.probed, known)}
+    assert checks["chat/restarts"].ok is holds, checks["chat/restarts"].detail
 
 
 def test_json_form_is_the_documented_one() -> None:
