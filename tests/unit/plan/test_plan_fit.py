@@ -263,7 +263,7 @@ def test_a_plan_is_pure_and_quick() -> None:
 def test_an_accepted_margin_does_not_waive_the_neighbours() -> None:
     def services(own: int, accepted: int) -> dict[str, Any]:
         base = {"model": "small", "gpu": "blackwell", "context": 4096}
-        accepting = {"margin-mib": accepted, "accept-margin": {"reason": "tried"}, "listen": {"port": 8081}}
+        accepting = {"margin-mib": accepted, "accept-margin": {"reason": "tried for a week"}, "listen": {"port": 8081}}
         return {"asking": {**base, "margin-mib": own, "listen": {"port": 8080}}, "accepting": {**base, **accepting}}
 
     models = {"small": {**CPU["models"]["small"]}}
