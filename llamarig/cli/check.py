@@ -116,20 +116,51 @@ def _print(project: Project) -> None:
 
     from llamarig.cli.context import out
 
-    files: dict[Path, list[tuple[SpecProblem, str]]] = {}
-    seen: set[SpecProblem] = set()
-    for found, label in _problems(project):
-        for each in found:
-            if each not in seen:
-                seen.add(each)
-                files.setdefault(each.path, []).append((each, label))
+    files, shared = _sorted(project)
     for path, entries in files.items():
         out().print(f"[bold]{escape(_near(path))}[/]", soft_wrap=True)
         for each, label in entries:
-            out().print(f"  line {each.line:<4} {label} {escape(each.message)}", soft_wrap=True)
-            if each.fix:
-                out().print(f"            [dim]fix:[/]    {escape(each.fix)}", soft_wrap=True)
-    out().print(_summary(project, seen), soft_wrap=True)
+            _print_problem(f"line {each.line:<4} {label}", each.message, each.fix)
+    if shared:
+        out().print("[bold]in several files[/]")
+    for (label, message, fix), count in shared.items():
+        _print_problem(label, f"{message} ({_count(count, 'host')})", fix)
+    out().print(_summary(project, {each for found, _ in _problems(project) for each in found}), soft_wrap=True)
+
+
+def _print_problem(lead: str, message: str, fix: str) -> None:
+    from rich.markup import escape
+    from rich.text import Text
+
+    from llamarig.cli.context import out
+
+    out().print(f"  {lead} {escape(message)}", soft_wrap=True)
+    if fix:
+        before = " " * (Text.from_markup(lead).cell_len - len("warning"))
+        out().print(f"  {before}[dim]fix:[/]    {escape(fix)}", soft_wrap=True)
+
+
+Shared = dict[tuple[str, str, str], int]
+"""Label, message and fix of what several files say in the same words, with the number of hosts."""
+
+
+def _sorted(project: Project) -> tuple[dict[Path, list[tuple[SpecProblem, str]]], Shared]:
+    """Every problem once below its file; what is no error and stands in several files is told apart, once."""
+    hosts: Shared = {}
+    places: dict[tuple[str, str, str], set[Path]] = {}
+    entries: dict[tuple[SpecProblem, str], None] = {}
+    for found, label in _problems(project):
+        for each in dict.fromkeys(found):
+            key = (label, each.message, each.fix)
+            hosts[key] = hosts.get(key, 0) + 1
+            places.setdefault(key, set()).add(each.path)
+            entries[each, label] = None
+    shared = {key: count for key, count in hosts.items() if key[0] != _ERROR and len(places[key]) > 1}
+    files: dict[Path, list[tuple[SpecProblem, str]]] = {}
+    for each, label in entries:
+        if (label, each.message, each.fix) not in shared:
+            files.setdefault(each.path, []).append((each, label))
+    return files, shared
 
 
 def _problems(project: Project) -> list[tuple[list[SpecProblem], str]]:

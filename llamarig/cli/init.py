@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from llamarig.errors import RigError
     from llamarig.spec.host import Connection
+
+_OPTIONS = {
+    "connection.user": "--user",
+    "connection.identity-file": "--identity",
+    "connection.host-key": "--host-key",
+    "connection.port": "--port",
+    "connection.address": "the address",
+}
+"""The keys of a spec that explanations name, as options."""
 
 
 def init(
@@ -35,7 +45,10 @@ def init(
         raise RigError("name one machine, or give --local", fix="for example: llamarig init box.lan")
     root = project_root()
     connection = _connection(address, {"user": user, "port": port, "identity-file": identity, "host-key": host_key})
-    looked = look(root, connection)
+    try:
+        looked = look(root, connection)
+    except RigError as error:
+        raise _in_options(error) from None
     name, text = compose(looked, connection)
     if file == Path("-"):
         if json_:
@@ -67,6 +80,16 @@ def _connection(address: str | None, options: dict[str, str | int | None]) -> Co
     except ValidationError as error:
         words = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
         raise RigError("this is no machine that can be reached", address, words) from None
+
+
+def _in_options(error: RigError) -> RigError:
+    """The same error, its fix in the options of this command: there is no spec yet whose keys could be changed."""
+    from dataclasses import replace
+
+    fix = error.fix
+    for key, option in _OPTIONS.items():
+        fix = fix.replace(key, option)
+    return replace(error, fix=fix)
 
 
 def _place(root: Path, name: str) -> Path:

@@ -98,8 +98,13 @@ def load_project(root: Path) -> Project:
         for path in sorted(inventory.rglob("*.yaml")):
             message = "the file is not read: specs end in .yml"
             project.errors.append(SpecProblem(path, 1, message, f"rename it to {path.stem}{SUFFIX}"))
-        return project
-    return load_files(root, sorted(root.glob(f"*{SUFFIX}")), root)
+    else:
+        project = load_files(root, sorted(root.glob(f"*{SUFFIX}")), root)
+    for host in project.hosts:
+        if not host.errors and host.host != host.path.stem:
+            message = f"the file {host.path.name} names the host {host.host}, and commands know it by that name alone"
+            host.notes.append(SpecProblem(host.path, host.line, message, f"name the file {host.host}{SUFFIX}"))
+    return project
 
 
 def load_files(root: Path, paths: list[Path], top: Path) -> Project:

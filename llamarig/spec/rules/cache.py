@@ -15,6 +15,7 @@ _DEFAULT_TYPES = {"f32", "f16", "bf16", "q8_0", "q4_0"}
 ALL_QUANTS = ("GGML_CUDA_FA_ALL_QUANTS", "GGML_CUDA_FA_QUANTS")
 """The option that compiles the other pairs: its name up to 0.4, and from 0.5 on."""
 _MIN_SLOT = 256
+"""Tokens: the smallest window of use, and the block in which the engine cuts windows (llama_context of b10454)."""
 
 
 def kv_pairs(view: View) -> Iterator[Broken]:
@@ -87,6 +88,28 @@ def _slots(service: Service, at: Loc) -> Iterator[Broken]:
         )
 
 
+def slot_windows(view: View) -> Iterator[Broken]:
+    """The engine rounds the window, and each slot's part of it, up to whole blocks: what a slot really gets."""
+    for name, service in view.spec.services.items():
+        slots = 1 if service.kv_unified else service.parallel
+        share = _rounded(_rounded(service.context) // slots)
+        if service.context // slots >= _MIN_SLOT and share * slots != service.context:
+            at: Loc = ("services", name)
+            over = f" over {slots} slots" if slots > 1 else ""
+            each = f"{share} tokens each, {share * slots} in all" if slots > 1 else f"{share} tokens"
+            yield Broken(
+                (*at, "context"),
+                f"`context` {service.context}{over} is rounded up by the engine: {each}",
+                f"write `context: {share * slots}` to have it in the spec",
+                rests_on=((*at, "parallel"), (*at, "kv-unified")),
+                note=True,
+            )
+
+
+def _rounded(tokens: int) -> int:
+    return -(-tokens // _MIN_SLOT) * _MIN_SLOT
+
+
 def speculation(view: View) -> Iterator[Broken]:
     """Drafts: a drafter where one is needed, none where none is used."""
     for name, service in view.spec.services.items():
@@ -115,4 +138,4 @@ def speculation(view: View) -> Iterator[Broken]:
                     )
 
 
-RULES = (kv_pairs, batches, speculation)
+RULES = (kv_pairs, batches, slot_windows, speculation)

@@ -71,3 +71,14 @@ def test_one_machine_is_named_or_it_is_this_one(project: Path, address: str | No
 def test_an_address_that_is_none_is_refused(project: Path) -> None:
     with pytest.raises(RigError, match="no machine that can be reached"):
         run("box\n.lan")
+
+
+def test_a_refused_login_speaks_of_options(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_words: object) -> None:
+        raise RigError("the host refused the login", "box.lan", fix="give connection.user and connection.identity-file")
+
+    monkeypatch.setattr("llamarig.converge.discover.look.look", refuse)
+    with pytest.raises(RigError) as caught:
+        run(user="nobody")
+    assert caught.value.fix == "give --user and --identity"
+    assert list(project.iterdir()) == []

@@ -99,3 +99,38 @@ def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path) -> None:
     done = check(cwd=tmp_path)
     assert "\x1b" not in done.stdout
     assert "[red]x" in done.stdout
+
+
+def test_equal_warnings_of_several_files_are_said_once() -> None:
+    said = check().stdout
+    assert said.count("this version does not install drivers yet") == 1
+    assert "does not install drivers yet (10 hosts)" in said
+    assert said.index("in several files") < said.index("does not install drivers yet")
+    notes = json.loads(check("--json").stdout)
+    told = [host["host"] for host in notes["hosts"] if "install drivers" in json.dumps(host["warnings"])]
+    assert len(told) == 10
+
+
+def test_a_file_with_another_name_than_its_host_is_noted(tmp_path: Path) -> None:
+    demo = (ROOT / "inventory" / "demo.yml").read_text()
+    (tmp_path / "elsewhere.yml").write_text(demo)
+    done = check("--json", cwd=tmp_path)
+    assert done.returncode == 0
+    [note] = json.loads(done.stdout)["hosts"][0]["notes"]
+    assert note["message"].startswith("the file elsewhere.yml names the host demo")
+    assert note["fix"] == "name the file demo.yml"
+    (tmp_path / "elsewhere.yml").rename(tmp_path / "demo.yml")
+    assert json.loads(check("--json", cwd=tmp_path).stdout)["hosts"][0]["notes"] == []
+
+
+def test_a_window_that_the_engine_rounds_is_noted(tmp_path: Path) -> None:
+    demo = (ROOT / "inventory" / "demo.yml").read_text()
+    before = "context: 4096"
+    assert before in demo
+    for context, words in {
+        "context: 4097": "4097 over 2 slots is rounded up by the engine: 2304 tokens each, 4608 in all",
+        "context: 4096": "",
+    }.items():
+        (tmp_path / "demo.yml").write_text(demo.replace(before, context))
+        notes = json.loads(check("--json", cwd=tmp_path).stdout)["hosts"][0]["notes"]
+        assert [words in note["message"] for note in notes] == ([True] if words else [])
