@@ -18,9 +18,7 @@ MARK = "planted by a patch of the tests"
 PATCH = f"""\
 --- a/tools/server/server.cpp
 +++ b/tools/server/server.cpp
-@@ -67,5 +67,5 @@
-             message = e.what();
-         }} catch (...) {{
+@@ -69,3 +69,3 @@
              error = ERROR_TYPE_SERVER;
 -            message = "unknown error";
 +            message = "{MARK}";
