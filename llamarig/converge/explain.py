@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from llamarig.errors import ExitCode, RigError
@@ -57,21 +58,52 @@ _NOISE = re.compile(
 )
 """Lines of ssh that are decoration, or advice about a file of ours that is gone by then."""
 _LIMIT = 6000
+_PREFIX = re.compile(
+    r"(?:Task failed: )?(?:Data could not be sent to remote host \"[^\"]*\"\. "
+    r"Make sure this host can be reached over ssh: |Failed to connect to the host via ssh: )"
+)
+"""What Ansible says before ssh's own words."""
+_FIX = re.compile(r"(?:\A|\n)[ \t]*fix: ")
+_AGAIN = "mend what is said above, then run the same command again; what was finished is not done again"
+_TOLD = {"fail", "rig_decide"}
+"""Actions that say in their first line what is wrong, whatever their task is called."""
 
 
-def printable(text: str) -> str:
-    """Text from a host without what could steer a terminal, cut to its last 6,000 characters."""
-    return _CONTROL.sub("", text.replace("\r\n", "\n"))[-_LIMIT:].strip()
+def printable(text: str, limit: int = _LIMIT) -> str:
+    """Text from a host without what could steer a terminal, cut to its last ``limit`` characters."""
+    return _CONTROL.sub("", text.replace("\r\n", "\n"))[-limit:].strip()
 
 
 def _words(result: Mapping[str, Any]) -> str:
-    """The tool's own words: the message, and its output where the message does not hold it already."""
+    """The tool's own words: the message, and its output where the message does not hold it already. A loop speaks by
+    its failed items; its own message tells only that there are some."""
+    items = result.get("items")
+    named = [each for each in items if isinstance(each, Mapping)] if isinstance(items, list) else []
+    if named:
+        return "\n".join(printable(f"{each.get('item') or 'an item'}: {_words(each)}") for each in named)
     said: list[str] = []
     for key in ("msg", "stderr", "module_stderr", "stdout", "module_stdout"):
         text = printable(str(result.get(key) or "")).removeprefix("Task failed: ")
+        text = _PREFIX.sub("", text)
         if text and not any(text in other for other in said):
             said.append(text)
     return "\n".join(line for line in "\n".join(said).splitlines() if not _NOISE.search(line))
+
+
+def explain_all(host: str, events: Sequence[Mapping[str, Any]]) -> RigError:
+    """The error of a host with all its failed results, oldest first.
+
+    A play that goes back ends in a failure that tells the whole story. Without one the first failure is the cause;
+    what failed after the cause, while going back or releasing the lock, is told behind it.
+    """
+    told = [at for at, event in enumerate(events) if event.get("action") == "fail"]
+    at = told[-1] if told else 0
+    error = explain(host, events[at])
+    later = [explain(host, event) for event in events[at + 1 :]]
+    if not later:
+        return error
+    words = [f"after that {each.what}" + (f": {each.why}" if each.why else "") for each in later]
+    return replace(error, why="\n".join(filter(None, [error.why, *words])))
 
 
 def explain(host: str, event: Mapping[str, Any]) -> RigError:
@@ -85,10 +117,21 @@ def explain(host: str, event: Mapping[str, Any]) -> RigError:
         fix = "wait until it is done; if that process is gone for good, give --break-lock"
         return RigError(what=words, where=host, fix=fix, code=ExitCode.HOST_FAILED)
     if event.get("status") == "unreachable":
-        return RigError(what="the host cannot be reached", where=host, why=words, code=ExitCode.HOST_FAILED)
-    if event.get("action") == "fail":
+        fix = "see whether `ssh` with the same user, address and port gets there, then run the same command again"
+        return RigError("the host cannot be reached", host, words, fix, ExitCode.HOST_FAILED)
+    words, fix = _split(words)
+    if event.get("action") in _TOLD and words:
         # A play that fails on purpose has said it all: a headline and what is behind it.
         headline, _, rest = words.partition("\n")
-        return RigError(what=headline, where=host, why=rest.strip(), code=ExitCode.HOST_FAILED)
+        why = "\n".join(line.removeprefix("  why: ") for line in rest.strip("\n").splitlines())
+        return RigError(headline.removeprefix(f"{host}: "), host, why, fix, ExitCode.HOST_FAILED)
     task = printable(str(event.get("task", "")))
-    return RigError(what=f"failed at: {task}", where=host, why=words, code=ExitCode.HOST_FAILED)
+    return RigError(f"failed at: {task}", host, words, fix, ExitCode.HOST_FAILED)
+
+
+def _split(words: str) -> tuple[str, str]:
+    """The words, and what follows their last ``fix:``; general advice where they have none."""
+    marks = list(_FIX.finditer(words))
+    if not marks:
+        return words, _AGAIN
+    return words[: marks[-1].start()].rstrip(), " ".join(words[marks[-1].end() :].split())

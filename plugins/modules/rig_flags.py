@@ -134,7 +134,9 @@ def main() -> None:
         module.fail_json(msg=f"{binary} does not run: {error}")
     found = complaints(known, params["flags"])
     if found:
-        module.fail_json(msg=f"{binary} refuses flags that the units pass: " + "; ".join(found), complaints=found)
+        said = f"{binary} refuses flags that the units pass: " + "; ".join(found)
+        fix = "remove them from the spec (`llamarig plan HOST --argv` shows the arguments), or choose another commit"
+        module.fail_json(msg=f"{said}\nfix: {fix}; nothing was restarted", complaints=found)
     module.exit_json(changed=False, known=len(params["flags"]))
 
 

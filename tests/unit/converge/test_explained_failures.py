@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from llamarig.converge.explain import explain, printable
-from llamarig.errors import ExitCode
+from llamarig.converge.explain import explain, explain_all, printable
+from llamarig.errors import ExitCode, RigError
 
 UNKNOWN = (
     'Task failed: Data could not be sent to remote host "192.0.2.7". Make sure this host can be reached over ssh: '
@@ -71,6 +71,59 @@ def test_a_play_that_fails_on_purpose_speaks_for_itself() -> None:
     error = explain("demo", event("failed", "fail", msg="Restart the services failed; rolled back\nunit says no"))
     assert error.what == "Restart the services failed; rolled back"
     assert error.why == "unit says no"
+
+
+def test_a_fix_that_the_words_end_with_is_the_fix() -> None:
+    taken = "127.0.0.1:8080 is taken by pid 7 (nc); chat is to listen there"
+    said = f"{taken}\nfix: stop that process, or\n  give another port"
+    error = explain("demo", event("failed", "fail", msg=said))
+    assert error.what == taken
+    assert error.why == ""
+    assert error.fix == "stop that process, or give another port"
+    error = explain("demo", event("failed", "rig_flags", msg="it refuses --x: unknown\nfix: remove it"))
+    assert (error.why, error.fix) == ("it refuses --x: unknown", "remove it")
+
+
+def test_a_refusal_of_the_comparison_keeps_its_parts() -> None:
+    refused = RigError("The host runs debian 12, its spec says debian 13.", "demo", "because", "correct `os`")
+    assert explain("demo", event("failed", "rig_decide", msg=str(refused))) == RigError(
+        refused.what, "demo", "because", "correct `os`", ExitCode.HOST_FAILED
+    )
+
+
+@pytest.mark.parametrize("status", ["failed", "unreachable"])
+def test_no_failure_is_without_a_fix(status: str) -> None:
+    assert explain("demo", event(status, "copy", msg="No space left on device")).fix
+
+
+def test_only_sshs_own_words_are_told_of_a_connection() -> None:
+    ansible = 'Data could not be sent to remote host "192.0.2.7". Make sure this host can be reached over ssh: '
+    said = "ssh: connect to host 192.0.2.7 port 22: Connection refused"
+    assert explain("demo", event(msg=f"Task failed: {ansible}{said}")).why == said
+    assert "@@@" not in explain("demo", event(msg=ansible + CHANGED)).why
+
+
+def test_a_loop_speaks_by_its_failed_items() -> None:
+    items = [{"item": "llama-a.service", "msg": "port taken"}, {"item": "", "msg": "no", "stderr": "why"}, "junk"]
+    result = {"msg": "One or more items failed", "items": items}
+    error = explain("demo", {"status": "failed", "action": "systemd_service", "task": "Restart", "result": result})
+    assert error.why == "llama-a.service: port taken\nan item: no\nwhy"
+
+
+def test_the_first_cause_comes_first_when_going_back_fails_too() -> None:
+    first, second = event("failed", "command", msg="disk full"), event("failed", "rig_switch", msg="not whole")
+    error = explain_all("demo", [first, second])
+    assert error.why.splitlines()[0] == "disk full"
+    assert error.why.endswith("not whole")
+    assert explain_all("demo", [first]).why == "disk full"
+
+
+def test_the_story_that_a_rescue_tells_stays_the_headline() -> None:
+    story = event("failed", "fail", msg="rolled back\nwhy")
+    error = explain_all("demo", [event("failed", "command", msg="x"), story, event("failed", "rig_lock", msg="gone")])
+    assert error.what == "rolled back"
+    assert error.why.splitlines()[0] == "why"
+    assert "gone" in error.why
 
 
 def test_who_holds_the_lock_is_the_headline() -> None:
