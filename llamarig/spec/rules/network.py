@@ -38,6 +38,13 @@ def is_local(address: str) -> bool:
     return is_socket(address) or (found is not None and found.is_loopback)
 
 
+def _is_legal(address: str) -> bool:
+    """Whether a server can listen there; of what is not, nothing else is said."""
+    found = parse(address)
+    scoped = isinstance(found, ipaddress.IPv6Address) and found.scope_id is not None
+    return is_socket(address) or (found is not None and not found.is_multicast and not scoped)
+
+
 def addresses(view: View) -> Iterator[Broken]:
     """An address is an IP address or a socket's path; a port goes with the former only."""
     for name, service in view.spec.services.items():
@@ -46,8 +53,7 @@ def addresses(view: View) -> Iterator[Broken]:
         if is_socket(listen.address):
             yield from _socket(listen, at)
             continue
-        found = parse(listen.address)
-        if found is None or found.is_multicast or (isinstance(found, ipaddress.IPv6Address) and found.scope_id):
+        if not _is_legal(listen.address):
             fix = "write 127.0.0.1" if listen.address == "localhost" else "for example 127.0.0.1, ::1 or 0.0.0.0"
             yield Broken(
                 (*at, "address"), f"`{listen.address}` is no IP address of a host and no path ending in .sock", fix
@@ -64,12 +70,13 @@ def addresses(view: View) -> Iterator[Broken]:
 
 def _socket(listen: Listen, at: Loc) -> Iterator[Broken]:
     directory, _, file = listen.address.rpartition("/")
-    below = directory.removeprefix("/run/")
-    if not directory.startswith("/run/") or not below or ".." in directory or "//" in listen.address or file == _SOCKET:
+    own = f"/run/llama-{at[1]}"
+    # The unit makes that directory; in any other the server would write beside a service of the system.
+    if directory != own or file == _SOCKET:
         yield Broken(
             (*at, "address"),
-            f"the socket `{listen.address}` must lie in a directory of its own below /run",
-            f"for example /run/llama-{at[1]}/server.sock",
+            f"the socket `{listen.address}` must lie in the service's own directory below /run",
+            f"write {own}/server.sock",
         )
     if len(listen.address.encode()) > _SOCKET_BYTES:
         yield Broken((*at, "address"), f"a socket's path has at most {_SOCKET_BYTES} bytes", "shorten it")
@@ -135,7 +142,7 @@ def keys(view: View) -> Iterator[Broken]:
 
 
 def _keyless(listen: Listen, at: Loc) -> Iterator[Broken]:
-    if not is_local(listen.address):
+    if not is_local(listen.address) and _is_legal(listen.address):
         yield Broken(
             (*at, "keyless"),
             f"a server on {listen.address} without keys serves everybody who reaches it",
@@ -160,7 +167,8 @@ def transport(view: View) -> Iterator[Broken]:
         at: Loc = ("services", name, "listen")
         if listen.tls is not None and listen.plaintext is not None:
             yield Broken((*at, "plaintext"), "with `tls` nothing is sent in plain text", "remove `plaintext`")
-        if not is_local(listen.address) and listen.tls is None and listen.plaintext is None:
+        outside = _is_legal(listen.address) and not is_local(listen.address)
+        if outside and listen.tls is None and listen.plaintext is None:
             yield Broken(
                 (*at, "address"),
                 f"{listen.address} is reachable from other machines, and keys would travel in plain text",
@@ -208,7 +216,7 @@ def _is_origin(text: str) -> bool:
     except ValueError:
         return False
     host = parts.hostname or ""
-    plain = f"{parts.scheme}://{parts.netloc}" == text and "," not in text and "@" not in parts.netloc
+    plain = f"{parts.scheme}://{parts.netloc}" == text and not set("*,@ ") & set(text) and text.isprintable()
     return plain and parts.scheme in ("http", "https") and bool(host) and (port is None or port > 0)
 
 

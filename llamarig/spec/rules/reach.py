@@ -12,7 +12,34 @@ from llamarig.spec.rules.base import Broken, View
 from llamarig.spec.tree import Loc
 
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
-_TAKEN = re.split(" ", "/opt/llamarig /etc /usr /boot /proc /sys /dev /run /tmp /bin /lib /sbin")
+_SYSTEM = frozenset(
+    [
+        "bin",
+        "boot",
+        "cdrom",
+        "dev",
+        "etc",
+        "initrd",
+        "lib",
+        "lib32",
+        "lib64",
+        "libx32",
+        "lost+found",
+        "proc",
+        "run",
+        "sbin",
+        "snap",
+        "sys",
+        "sysroot",
+        "tmp",
+        "usr",
+        "var",
+    ]
+)
+"""Top directories of the system itself; /srv, /mnt, /media, /opt and those that an administrator made are free."""
+_OWN_MODELS = "/var/lib/llamarig/models"
+"""The one place below /var."""
+_OWN_ROOT = "/opt/llamarig"
 _LONGEST_NAME = 253
 """Characters of a DNS name."""
 _KEY_KINDS = {
@@ -117,16 +144,37 @@ def distribution(view: View) -> Iterator[Broken]:
         )
 
 
+def _below(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
+def _taken(place: str) -> str | None:
+    """Why nothing of ours may be put there, or None."""
+    parts = place.split("/")[1:]
+    if _below(place, _OWN_MODELS) or parts[0] in ("home", "root"):
+        return None
+    if _below(place, "/var/lib/llamarig") or _below(place, _OWN_ROOT):
+        return "llamarig keeps other things there"
+    if parts[0] in _SYSTEM:
+        return f"/{parts[0]} belongs to the system"
+    if "lost+found" in parts:
+        return "the file system keeps what it recovers there"
+    if len(parts) == 1:
+        return "that is a top directory, which others use too"
+    return None
+
+
 def places(view: View) -> Iterator[Broken]:
     """The models do not lie where the system or llamarig itself lives."""
     place = view.spec.models_dir
-    if place == "/" or any(place == each or place.startswith(f"{each}/") for each in _TAKEN):
+    why = _taken(place)
+    if why is not None:
         yield Broken(
             ("models-dir",),
-            f"models cannot lie in {place}",
-            "choose a directory of its own, for example /srv/models or /var/lib/llamarig/models",
+            f"models cannot lie in {place}: {why}",
+            f"choose a directory of its own, for example /srv/models or {_OWN_MODELS}",
         )
-    elif place.startswith(("/home", "/root")):
+    elif _below(place, "/home") or _below(place, "/root"):
         yield Broken(
             ("models-dir",),
             f"{place} is a home directory, which services cannot see",
