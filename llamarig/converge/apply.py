@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from llamarig.converge.decide import Decision, decide
 from llamarig.converge.events import Sink
-from llamarig.converge.explain import explain
+from llamarig.converge.explain import explain_all
 from llamarig.converge.hosts import host_variables
 from llamarig.converge.observe import observe_variables
 from llamarig.converge.private import private_directory
@@ -147,9 +147,8 @@ def converge(hosts: list[HostApply], private: Path, options: Options, sink: Sink
 
 
 def _error(host: str, outcome: HostOutcome, run: Run) -> RigError | None:
-    """The error of a host: the last failure speaks, since a rescue ends in one that tells the whole story."""
     if outcome.failures:
-        return explain(host, outcome.failures[-1])
+        return explain_all(host, outcome.failures)
     if not outcome.ran or run.status not in {0, 2, 4}:
         return RigError(
             what="Ansible ended before this host was done",

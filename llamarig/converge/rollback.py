@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llamarig.converge.events import Sink
-from llamarig.converge.explain import explain
+from llamarig.converge.explain import explain_all
 from llamarig.converge.hosts import host_variables
 from llamarig.converge.private import private_directory
 from llamarig.converge.run import Run, run_playbook
@@ -48,7 +48,7 @@ def rollback_hosts(root: Path, hosts: list[LoadedHost], sink: Sink, *, break_loc
 def _outcome(run: Run, host: str) -> RolledBack:
     outcome = run.hosts[host]
     if outcome.failures:
-        return RolledBack(host, error=explain(host, outcome.failures[-1]))
+        return RolledBack(host, error=explain_all(host, outcome.failures))
     if not outcome.ran:
         why = run.messages[-4000:]
         return RolledBack(host, error=RigError("Ansible ended early", host, why, code=ExitCode.HOST_FAILED))

@@ -23,6 +23,8 @@ RETURNED = {"rig_observe", "rig_decide", "rig_lock", "rig_look", "rig_prove", "r
 """Actions whose whole result the command wants; of all others it gets the words of a failure."""
 WORDS = ("msg", "stderr", "stdout", "module_stderr", "module_stdout", "exception", "reason", "rc", "cmd")
 
+MOST_ITEMS = 20
+
 
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION = 2.0
@@ -67,7 +69,19 @@ class CallbackModule(CallbackBase):
         elif status in {"failed", "unreachable", "ignored", "item-failed"}:
             keys = ("censored", "msg") if hidden else WORDS
             event["result"] = {key: data[key] for key in keys if data.get(key) not in (None, "")}
+            if not hidden and isinstance(data.get("results"), list):
+                event["result"]["items"] = _failed_items(data["results"])
         emit(event)
+
+
+def _failed_items(results: list[Any]) -> list[dict[str, Any]]:
+    """The words of the failed items of a loop, and each one's name where it has one: an item itself may hold a file."""
+    failed = [each for each in results if isinstance(each, dict) and (each.get("failed") or each.get("unreachable"))]
+    return [
+        {"item": next((name for key in ("_ansible_item_label", "item") if isinstance(name := each.get(key), str)), "")}
+        | {key: each[key] for key in WORDS if each.get(key) not in (None, "") and "censored" not in each}
+        for each in failed[:MOST_ITEMS]
+    ]
 
 
 def _role(task: Any) -> str:
