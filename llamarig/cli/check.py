@@ -132,12 +132,12 @@ def _print_problem(lead: str, message: str, fix: str) -> None:
     from rich.markup import escape
     from rich.text import Text
 
-    from llamarig.cli.context import out
+    from llamarig.cli.rows import print_hanging
 
-    out().print(f"  {lead} {escape(message)}", soft_wrap=True)
+    width = Text.from_markup(lead).cell_len
+    print_hanging(f"{lead} {escape(message)}", indent=2, hang=width + 1)
     if fix:
-        before = " " * (Text.from_markup(lead).cell_len - len("warning"))
-        out().print(f"  {before}[dim]fix:[/]    {escape(fix)}", soft_wrap=True)
+        print_hanging(f"[dim]fix:[/]    {escape(fix)}", indent=2 + width - len("warning"), hang=len("warning "))
 
 
 Shared = dict[tuple[str, str, str], int]

@@ -64,6 +64,7 @@ def _print(looked: Looked, full: bool) -> None:
     from rich.markup import escape
 
     from llamarig.cli.context import out
+    from llamarig.cli.rows import print_hanging
     from llamarig.compare import restarts
 
     host = escape(looked.host)
@@ -76,7 +77,7 @@ def _print(looked: Looked, full: bool) -> None:
         if action.kind != kind:
             kind = action.kind
             out().print(f"\n  [bold]{_HEADINGS[kind]}[/]")
-        out().print(f"    {escape(action.subject)}: {escape(action.reason)}", soft_wrap=True)
+        print_hanging(f"{escape(action.subject)}: {escape(action.reason)}", indent=4, hang=2)
         _print_diff(looked, action, full)
     if again := restarts(list(looked.actions), looked.wanted):
         out().print(f"\n  Starts or restarts: [yellow]{escape(', '.join(again))}[/]")

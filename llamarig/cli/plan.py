@@ -47,9 +47,11 @@ def plan(
 def _show(plan: Plan, argv: bool) -> None:
     from rich.markup import escape
 
-    out().print(f"[bold]{escape(plan.host)}[/] {_verdict(plan)}")
+    from llamarig.cli.rows import print_hanging
+
+    print_hanging(f"[bold]{escape(plan.host)}[/] {_verdict(plan)}")
     for device in plan.devices:
-        out().print(_device_line(device))
+        print_hanging(_device_line(device))
         if device.services:
             _show_terms(device.services)
     ram = plan.ram
@@ -116,14 +118,18 @@ def _show_terms(services: dict[str, dict[str, float]]) -> None:
 def _show_finding(finding: Finding) -> None:
     from rich.markup import escape
 
+    from llamarig.cli.rows import print_hanging
+
     colour = _SEVERITIES[finding.severity]
-    out().print(f"[{colour}]{finding.severity}[/] {finding.code}: {escape(finding.message)}")
+    print_hanging(f"[{colour}]{finding.severity}[/] {finding.code}: {escape(finding.message)}", hang=2)
     if finding.fix and finding.severity != "note":
-        out().print(f"  fix: {escape(finding.fix)}")
+        print_hanging(f"fix: {escape(finding.fix)}", indent=2, hang=5)
 
 
 def _show_alternatives(plan: Plan) -> None:
     from rich.markup import escape
+
+    from llamarig.cli.rows import print_hanging
 
     if plan.alternatives:
         out().print("[bold]what would fit instead[/], each planned:")
@@ -131,7 +137,7 @@ def _show_alternatives(plan: Plan) -> None:
         change = ", ".join(f"{key}: {_flow(value)}" for key, value in entry["change"].items())
         free = ", ".join(f"{mib:,.0f} MiB free on {gpu}" for gpu, mib in entry["free-mib"].items())
         effect = "; ".join(filter(None, (entry["harm"], free)))
-        out().print(escape(f"  {entry['service']}: {change} ({effect})"), soft_wrap=not out().is_terminal)
+        print_hanging(escape(f"{entry['service']}: {change} ({effect})"), indent=2)
 
 
 def _flow(value: Any) -> str:

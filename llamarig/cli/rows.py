@@ -87,23 +87,46 @@ def _print_row(lead: Text, last: Text, width: int) -> None:
         if lead.plain:
             out().print(lead, soft_wrap=True)
         lead = Text(" " * hang)
-    for part in _folded(last, out().width - hang):
+    _print_folded(lead, last, hang)
+
+
+def print_hanging(markup: str, *, indent: int = 0, hang: int = 4) -> None:
+    """Print one line; on a terminal that is too narrow it folds, further lines ``hang`` columns more to the right."""
+    from rich.text import Text
+
+    from llamarig.cli.context import out
+
+    text = Text.from_markup(" " * indent + markup)
+    if out().is_terminal:
+        lead, rest = text.divide([indent]) if indent else (Text(), text)
+        _print_folded(lead, rest, indent + hang, first=indent)
+    else:
+        out().print(text, soft_wrap=True)
+
+
+def _print_folded(lead: Text, rest: Text, hang: int, first: int | None = None) -> None:
+    """``rest`` behind ``lead``, folded; it begins at column ``first``, and at ``hang`` on further lines."""
+    from rich.text import Text
+
+    from llamarig.cli.context import out
+
+    for part in _folded(rest, out().width - hang, out().width - (hang if first is None else first)):
         shown = lead + part
         shown.rstrip()
         out().print(shown, soft_wrap=True)
         lead = Text(" " * hang)
 
 
-def _folded(cell: Text, width: int) -> list[Text]:
-    """The cell in lines of at most ``width`` columns, cut at blanks only: a path or an id stays whole."""
+def _folded(cell: Text, width: int, room: int) -> list[Text]:
+    """The cell in lines of at most ``width`` columns, the first of ``room``, cut at blanks only: a path stays whole."""
     import re
 
     from rich.cells import cell_len
 
     cuts, used = [], 0
     for word in re.finditer(r"\S+\s*", cell.plain):
-        if used and used + cell_len(word[0].rstrip()) > width:
+        if used and used + cell_len(word[0].rstrip()) > room:
             cuts.append(word.start())
-            used = 0
+            used, room = 0, width
         used += cell_len(word[0])
     return list(cell.divide(cuts))

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from llamarig.cli import context
-from llamarig.cli.rows import print_records, print_rows
+from llamarig.cli.rows import print_hanging, print_records, print_rows
 
 LONG = "one reason of several words that go on and on until no line of eighty columns can hold them all"
 HEAD = ("service", "state", "since")
@@ -76,3 +76,16 @@ def test_numbers_stand_under_each_other(monkeypatch: pytest.MonkeyPatch) -> None
         "weights      92.10",
         "kv-cache  1,090.00   3.00",
     ]
+
+
+def test_a_line_hangs_on_a_terminal_and_is_whole_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = lines(monkeypatch, 80)
+    print_hanging(f"note x: {LONG}", indent=2, hang=6)
+    first, *others = written.getvalue().splitlines()
+    assert first.startswith("  note x: one reason")
+    assert len(first) > 70
+    assert others
+    assert all(line.startswith(" " * 8) and len(line) <= 80 for line in others)
+    written = lines(monkeypatch, None)
+    print_hanging(f"note x: {LONG}", indent=2)
+    assert written.getvalue() == f"  note x: {LONG}\n"
