@@ -27,6 +27,7 @@ def apply(
 ) -> None:
     """Make hosts what their specs say, and prove it."""
     from llamarig.cli.apply_view import Progress, describe, say_outcome
+    from llamarig.cli.ask import interrupted_by_hand
     from llamarig.cli.context import emit_json, project_root, select
     from llamarig.converge import apply as work
 
@@ -49,7 +50,8 @@ def apply(
         if todo:
             if not yes:
                 ask_restart(todo)
-            with progress:
+            progress.packages = {host.host: host.packages for host in todo}
+            with interrupted_by_hand([host.host for host in todo], "apply"), progress:
                 work.converge(todo, private, options, progress)
     if as_json:
         keys = {"new-keys": progress.keys} if progress.keys else {}

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
     from llamarig.converge.apply import HostApply
 
+_BAR = 16
+"""Cells of a bar."""
+_OF_ANSIBLE = "Validating arguments against arg spec"
+"""A step of Ansible's own that says nothing to a user."""
+_INSTALL = "Install the packages"
+"""The step of the role base that downloads and installs."""
 _QUIET_STEP = 0.25
 """Away from a terminal a long step is mentioned at every quarter."""
 
@@ -43,6 +49,8 @@ def say_outcome(hosts: list[HostApply], keys: list[dict[str, str]], *, check: bo
             f"on {escape(key['host'])}, shown once:"
         )
         out().print(escape(key["key"]), soft_wrap=True)
+        if key["path"]:
+            out().print(f"root finds it again in {escape(key['path'])} on {escape(key['host'])}", soft_wrap=True)
     for host in hosts:
         if host.error is not None:
             err().print(f"[bold red]error:[/] {escape(str(host.error))}", soft_wrap=True)
@@ -66,6 +74,8 @@ class Progress:
 
     def __init__(self) -> None:
         self.keys: list[dict[str, str]] = []
+        self.packages: dict[str, int] = {}
+        """Packages that are to be installed, by host."""
         self._live = err().is_terminal
         self._bars: Bars | None = None
         self._rows: dict[str, TaskID] = {}
@@ -79,17 +89,19 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._live:
-            from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as LiveBars
+            from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+            from rich.table import Column
 
+            # The clock comes before what may be long, so that a narrow terminal keeps it.
             self._bars = LiveBars(
                 SpinnerColumn(),
-                TextColumn("[bold]{task.fields[host]}"),
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=30),
-                TextColumn("{task.fields[amount]}"),
                 TimeElapsedColumn(),
+                TextColumn("[bold]{task.fields[host]}", table_column=Column(no_wrap=True)),
+                TextColumn("{task.fields[amount]}", table_column=Column(no_wrap=True)),
+                TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
                 console=err(),
+                expand=True,
                 transient=True,
             )
             self._bars.start()
@@ -107,10 +119,15 @@ class Progress:
         handler.get(str(event.get("event")), lambda _event: None)(event)
 
     def _key(self, event: dict[str, Any]) -> None:
-        self.keys.append({name: str(event.get(name, "")) for name in ("host", "service", "client", "key")})
+        self.keys.append({name: str(event.get(name, "")) for name in ("host", "service", "client", "key", "path")})
 
     def _start(self, event: dict[str, Any]) -> None:
-        self._show(str(event.get("host")), str(event.get("task")), 0, 0, "")
+        host, task = str(event.get("host")), str(event.get("task"))
+        if task.startswith(_OF_ANSIBLE):
+            return
+        if task == _INSTALL and self.packages.get(host):
+            task = f"downloading and installing {_packages(self.packages[host])}"
+        self._show(host, task, 0, 0, "")
 
     def _progress(self, event: dict[str, Any]) -> None:
         done, total = float(event.get("done") or 0), float(event.get("total") or 0)
@@ -137,7 +154,7 @@ class Progress:
             description=escape(label),
             completed=done,
             total=total or None,
-            amount=amount(done, total, unit),
+            amount=bar(done, total, unit),
         )
 
     def _quiet(self, host: str, label: str, done: float, total: float, unit: str) -> None:
@@ -153,6 +170,18 @@ class Progress:
             f"{time.monotonic() - self._started:7.1f}s {escape(printable(host))}: {escape(printable(text))}",
             soft_wrap=True,
         )
+
+
+def _packages(count: int) -> str:
+    return f"{count} package{'' if count == 1 else 's'}"
+
+
+def bar(done: float, total: float, unit: str) -> str:
+    """A short bar and the amount; nothing when the total is not known."""
+    if not total:
+        return ""
+    filled = round(_BAR * min(1.0, done / total))
+    return f"[green]{'━' * filled}[/][dim]{'━' * (_BAR - filled)}[/] {amount(done, total, unit)}"
 
 
 def amount(done: float, total: float, unit: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import typer
 
-from llamarig.errors import RigError
+from llamarig.errors import ExitCode, RigError
 
 
 def ask_or_refuse(what: str) -> None:
@@ -18,3 +20,21 @@ def ask_or_refuse(what: str) -> None:
         raise RigError(what=what, why="there is no terminal to ask on", fix="give --yes")
     if not typer.confirm(f"{what}. Go on?", err=True):
         raise RigError(what="stopped; nothing was touched")
+
+
+@contextmanager
+def interrupted_by_hand(hosts: list[str], verb: str) -> Iterator[None]:
+    """Say what a Ctrl-C leaves behind, instead of ending without a word.
+
+    Raises :class:`RigError` in the place of the interruption.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise RigError(
+            what=f"interrupted; {'the host' if len(hosts) == 1 else 'a host'} may be half changed",
+            where=", ".join(hosts),
+            why="a build that was begun goes on there by itself, and the lock of this run is taken over by the next",
+            fix=f"run the same {verb} again: it goes on from what is there, and proves it",
+            code=ExitCode.HOST_FAILED,
+        ) from None

@@ -20,15 +20,21 @@ def rollback(
     from rich.markup import escape
 
     from llamarig.cli.apply_view import Progress
-    from llamarig.cli.ask import ask_or_refuse
+    from llamarig.cli.ask import ask_or_refuse, interrupted_by_hand
     from llamarig.cli.context import emit_json, err, out, project_root, select
-    from llamarig.converge.rollback import rollback_hosts
+    from llamarig.converge.rollback import RolledBack, rollback_hosts, ways_back
+    from llamarig.errors import RigError
 
     loaded = select(hosts or [], all_)
-    if not yes:
-        ask_or_refuse("all services would be restarted from the former release: " + ", ".join(h.host for h in loaded))
-    with Progress() as progress:
-        done = rollback_hosts(project_root(), loaded, progress, break_lock=break_lock)
+    ways = ways_back(project_root(), loaded, break_lock=break_lock)
+    done = [RolledBack(host, error=way) for host, way in ways.items() if isinstance(way, RigError)]
+    ready = [each for each in loaded if not isinstance(ways[each.host], RigError)]
+    if ready and not yes:
+        targets = "; ".join(f"{each.host} to the {ways[each.host]}" for each in ready)
+        ask_or_refuse(f"all services would be restarted, and go back: {targets}")
+    if ready:
+        with interrupted_by_hand([each.host for each in ready], "rollback"), Progress() as progress:
+            done += rollback_hosts(project_root(), ready, progress, break_lock=break_lock)
     if as_json:
         emit_json({"hosts": [each.to_json() for each in done]})
     else:

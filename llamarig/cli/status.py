@@ -51,7 +51,7 @@ def _print(state: dict[str, Any]) -> None:
         if record["state"] == "ok"
         else {"absent": "never applied"}.get(record["state"], f"record {record['state']}")
     )
-    former = f", former {release['former']}" if release["former"] else ""
+    former = f", former: files of {release['former-at']}, release {release['former']}" if release["former"] else ""
     differs = f"{drift} to do (llamarig diff {state['host']})" if drift else "as its spec says"
     out().print(f"[bold]{escape(state['host'])}[/]  {escape(state['system'])}, kernel {escape(str(state['kernel']))}")
     release_words = f"release {release['current'] or 'none'}{former}"

@@ -23,14 +23,15 @@ def state_of(wanted: Wanted, observed: Mapping[str, Any]) -> dict[str, Any]:
     """
     view = view_of(wanted, observed)
     current = as_text(observed.get("current"))
-    record = view.part("record")
+    record, former = view.part("record"), view.part("former")
     return {
         "host": wanted.host,
         "system": " ".join(filter(None, (_word(view.part("os").get(key)) for key in ("id", "version")))),
         "kernel": _word(observed.get("kernel")),
         "release": {
             "current": _word(current.removeprefix("releases/")) if current else None,
-            "former": _word(record.get("former-release")),
+            "former": _word(former.get("release")) or None,
+            "former-at": _word(former.get("at")),
             "wanted": wanted.release.id,
         },
         "record": {

@@ -62,6 +62,12 @@ class HostApply:
             if seen.get(units[name], {}).get("active") in {"active", "activating"}
         ]
 
+    @property
+    def packages(self) -> int:
+        """Packages that would be installed."""
+        actions = self.decision.actions if self.decision else ()
+        return sum(1 for action in actions if action.kind == "package")
+
     def to_json(self) -> dict[str, Any]:
         """The documented form of ``apply --json``."""
         error = None

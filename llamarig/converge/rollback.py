@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from llamarig.converge.events import Sink
 from llamarig.converge.explain import explain_all
 from llamarig.converge.hosts import host_variables
+from llamarig.converge.observe import observe_variables
 from llamarig.converge.private import private_directory
 from llamarig.converge.run import Run, run_playbook
 from llamarig.converge.wanted import wanted_for
+from llamarig.converge.way_back import Former, way_back
 from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
@@ -35,6 +37,21 @@ class RolledBack:
         if self.error is not None:
             error = {"what": self.error.what, "why": self.error.why, "fix": self.error.fix}
         return {"host": self.host, "release": self.release, "ok": self.error is None, "error": error}
+
+
+def ways_back(root: Path, hosts: list[LoadedHost], *, break_lock: bool = False) -> dict[str, Former | RigError]:
+    """What each host would go back to, or why it cannot. Nothing is touched."""
+    found: dict[str, Former | RigError] = {}
+    with private_directory() as private:
+        variables = {loaded.host: host_variables(root, loaded, wanted_for(root, loaded), private) for loaded in hosts}
+        for given in variables.values():
+            given.pop("llamarig_wanted")
+        for host, seen in observe_variables(variables, private).items():
+            try:
+                found[host] = seen if isinstance(seen, RigError) else way_back(host, seen, break_lock=break_lock)
+            except RigError as error:
+                found[host] = error
+    return found
 
 
 def rollback_hosts(root: Path, hosts: list[LoadedHost], sink: Sink, *, break_lock: bool = False) -> list[RolledBack]:

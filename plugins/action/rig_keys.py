@@ -50,7 +50,8 @@ class ActionModule(ActionBase):
         host = str(task_vars.get("inventory_hostname", ""))
         service = Path(path).stem
         for client, key in keys.items():
-            if not emit({"event": "key", "host": host, "service": service, "client": client, "key": key}):
+            event = {"event": "key", "host": host, "service": service, "client": client, "key": key, "path": path}
+            if not emit(event):
                 Display().display(
                     f"{host}: new key of client {client} for {service}, shown once: {key}", screen_only=True
                 )

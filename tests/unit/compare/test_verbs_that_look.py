@@ -112,7 +112,7 @@ def test_status_says_what_runs_since_when_and_from_which_release(start: Any) -> 
     code, out, _ = start(status, host(Case()), json_=True)
     document = json.loads(out)
     assert code == 0
-    assert document["release"] == {"current": RELEASE, "former": None, "wanted": RELEASE}
+    assert document["release"] == {"current": RELEASE, "former": None, "former-at": None, "wanted": RELEASE}
     assert document["record"]["applied-at"] == "2026-11-29T16:00:00Z"
     assert document["drift"] == 0
     assert document["services"]["chat"] == {

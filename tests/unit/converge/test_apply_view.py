@@ -64,10 +64,13 @@ def test_a_check_says_that_nothing_was_touched(screens: Any) -> None:
 
 def test_a_new_key_is_shown_once_on_a_line_of_its_own(screens: Any) -> None:
     progress = Progress()
-    progress({"event": "key", "host": "demo", "service": "chat", "client": "ada", "key": "s3cret-" + "x" * 40})
+    progress(
+        {"event": "key", "host": "demo", "service": "chat", "client": "ada", "key": "s3cret-" + "x" * 40, "path": "/k"}
+    )
     assert "s3cret" not in screens[1].getvalue()
     say_outcome([host()], progress.keys, check=False)
     assert screens[0].getvalue().splitlines().count("s3cret-" + "x" * 40) == 1
+    assert "root finds it again in /k on demo" in screens[0].getvalue()
 
 
 def test_away_from_a_terminal_long_steps_are_said_at_each_quarter(screens: Any) -> None:
@@ -100,6 +103,36 @@ def test_on_a_terminal_there_is_one_live_row_a_host(monkeypatch: pytest.MonkeyPa
             progress({"event": "progress", "host": name, "label": "build", "done": 3, "total": 4, "unit": "steps"})
         assert progress.rows == 2
     assert "3/4 steps" in stream.getvalue()
+
+
+def test_a_narrow_terminal_keeps_the_clock_and_shows_no_bar_without_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(apply_view, "err", lambda: Console(file=stream, width=80, force_terminal=True))
+    with Progress() as progress:
+        progress({"event": "start", "host": "demo", "task": "A step with a long name, " * 8})
+        progress({"event": "start", "host": "demo", "task": "Validating arguments against arg spec main"})
+    shown = stream.getvalue()
+    assert "0:00:0" in shown
+    assert "A step with a long" in shown
+    assert "━" not in shown
+    assert "Validating" not in shown
+
+
+def test_packages_are_counted_while_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(apply_view, "err", lambda: Console(file=stream, width=80, force_terminal=True))
+    with Progress() as progress:
+        progress.packages = {"demo": 8}
+        progress({"event": "start", "host": "demo", "task": "Install the packages"})
+    assert "downloading and installing 8 packages" in stream.getvalue()
+    assert host(Action("package", "cmake", "is not installed"), EDITED).packages == 1
+
+
+def test_a_ctrl_c_says_what_it_leaves_behind() -> None:
+    with pytest.raises(RigError, match="half changed") as said, ask.interrupted_by_hand(["demo"], "apply"):
+        raise KeyboardInterrupt
+    assert "same apply again" in said.value.fix
+    assert said.value.code == ExitCode.HOST_FAILED
 
 
 def test_bytes_are_shown_as_mebibytes() -> None:
