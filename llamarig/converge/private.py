@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -44,10 +45,60 @@ def _ended_in_order() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def private_place(parent: str | None = None) -> Path:
+    """A fresh directory with mode 0700 whose name tells whose it is; those of dead runs are swept first.
+
+    Only SIGKILL or a loss of power leaves one behind.
+    """
+    place = Path(parent or tempfile.gettempdir())
+    namespace = _pid_namespace()
+    if namespace is None:
+        return Path(tempfile.mkdtemp(prefix="llamarig-", dir=place))
+    _sweep(place, namespace)
+    return Path(tempfile.mkdtemp(prefix=f"llamarig-{namespace}-{os.getpid()}-", dir=place))
+
+
+def _pid_namespace() -> str | None:
+    """The number of this process's pid namespace: a pid says nothing outside of it; None when it is not known."""
+    try:
+        found = re.fullmatch(r"pid:\[(\d+)\]", os.readlink("/proc/self/ns/pid"))  # noqa: PTH115 - no path, a word
+    except OSError:
+        return None
+    return found[1] if found is not None else None
+
+
+def _sweep(place: Path, namespace: str) -> None:
+    """Remove what this user's own dead runs left: directories, no links, of a pid that is gone."""
+    ours = re.compile(rf"llamarig-{namespace}-(\d{{1,10}})-\w+")
+    try:
+        entries = [*os.scandir(place)]
+    except OSError:
+        return
+    for entry in entries:
+        match = ours.fullmatch(entry.name)
+        try:
+            if match is None or not entry.is_dir(follow_symlinks=False) or _lives(int(match[1])):
+                continue
+            if entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                shutil.rmtree(entry.path, ignore_errors=True)
+        except OSError:
+            continue
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
 @contextmanager
 def private_directory() -> Iterator[Path]:
     """A fresh directory that only this user can enter; gone afterwards, whatever happened."""
-    path = Path(tempfile.mkdtemp(prefix="llamarig-", dir=_parent()))
+    path = private_place(_parent())
     try:
         with _ended_in_order():
             yield path

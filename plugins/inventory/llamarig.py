@@ -7,7 +7,6 @@ import atexit
 import json
 import os
 import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ansible.plugins.inventory import BaseInventoryPlugin
 from llamarig import __version__
 from llamarig.converge.connection import read_password
 from llamarig.converge.controller import controller_facts, new_run
+from llamarig.converge.private import private_place
 from llamarig.errors import RigError, RigErrors
 
 DOCUMENTATION = r"""
@@ -89,7 +89,7 @@ def _project_root(path: Path) -> Path:
 @cache
 def _private() -> Path:
     """Where pinned host keys are written; gone when this process ends, not when a forked worker does."""
-    path, owner = Path(tempfile.mkdtemp(prefix="llamarig-")), os.getpid()
+    path, owner = private_place(), os.getpid()
 
     def clean() -> None:
         if os.getpid() == owner:
