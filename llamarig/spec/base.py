@@ -102,3 +102,31 @@ RelativePath = Annotated[str, AfterValidator(_relative)]
 
 OneLine = Annotated[str, AfterValidator(_one_line)]
 """Text without control characters; spaces, quotes, % and $ are fine."""
+
+
+def _shown_name(text: str) -> str:
+    if not text.strip() or text.startswith("-") or any(unicodedata.category(ch) == "Cf" for ch in text):
+        raise SpecValueError(
+            "begins with a dash, shows nothing, or holds characters that hide or turn text",
+            "write a plain name, for example qwen-27b",
+        )
+    return text
+
+
+ShownName = Annotated[OneLine, AfterValidator(_shown_name)]
+"""A name that people read and programs compare; it stands on the server's command line."""
+
+
+_REASON = 8
+
+
+def _reason(text: str) -> str:
+    if len(text) >= _REASON > len(text.strip()) or any(unicodedata.category(ch) == "Cf" for ch in text):
+        raise SpecValueError(
+            "says nothing, or holds characters that hide or turn text", "say in a few words why that is right here"
+        )
+    return text
+
+
+Reason = Annotated[OneLine, Field(min_length=_REASON), AfterValidator(_reason)]
+"""Why the user asks for something against the rule; every check shows it."""

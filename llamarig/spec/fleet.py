@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llamarig.spec.problem import SpecProblem
-from llamarig.spec.read_yaml import read_file
+from llamarig.spec.read_yaml import OUTSIDE, leads_outside, read_file
 from llamarig.spec.tree import Tree, merge
 
 FLEET_FILE = "fleet.yml"
@@ -23,10 +23,13 @@ class Fleet:
     """Those of this very file, without those of the directories above."""
 
 
-def read_fleet(path: Path, parent: Fleet) -> Fleet:
-    """The defaults of ``path`` laid on its parent's; the parent's own when there is no such file."""
+def read_fleet(path: Path, parent: Fleet, top: Path) -> Fleet:
+    """The defaults of ``path``, below ``top``, laid on its parent's; the parent's own when there is no such file."""
     if not path.is_file():
         return parent
+    if leads_outside(path, top):
+        problem = SpecProblem(path, 1, *OUTSIDE)
+        return Fleet(parent.defaults, [*parent.errors, problem], [problem])
     tree, problems = read_file(path)
     defaults = None
     if tree is not None:

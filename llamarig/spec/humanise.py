@@ -16,6 +16,9 @@ from llamarig.spec.words import PATTERNS, example
 Error = Mapping[str, Any]
 """One entry of ``ValidationError.errors()``."""
 
+_TAUGHT = 100
+"""Unknown keys of one document for which near names are looked up."""
+
 _KIND_ERRORS = {
     "string_type",
     "int_type",
@@ -37,13 +40,19 @@ def humanise(tree: Tree, errors: list[Error]) -> list[SpecProblem]:
         here, taken = find(tree, error["loc"])
         loc = (*taken, str(error["loc"][-1])) if error["type"] == "missing" else taken
         groups.setdefault(loc, []).append(error)
+    above = {loc[:length] for loc in groups for length in range(len(loc))}
     problems = []
+    unknown = 0
     for loc, group in groups.items():
-        deeper = any(len(other) > len(loc) and other[: len(loc)] == loc for other in groups)
-        if deeper and all(error["type"] in _KIND_ERRORS for error in group):
+        if loc in above and all(error["type"] in _KIND_ERRORS for error in group):
             continue
         here, _ = find(tree, loc)
-        message, fix = _words(here, loc, group)
+        unknown += group[0]["type"] == "extra_forbidden"
+        if group[0]["type"] == "extra_forbidden" and unknown > _TAUGHT:
+            # Another kind of file, most likely: looking for near names would only take long.
+            message, fix = f"`{shown(str(loc[-1]))}` is no key here", "check that this is the right file"
+        else:
+            message, fix = _words(here, loc, group)
         problems.append(SpecProblem(here.path, here.line, message, fix))
     return problems
 

@@ -28,6 +28,13 @@ OPENING = {
     "hf-repo": "downloads a file that nobody pinned",
     "hf-file": "downloads a file that nobody pinned",
     "docker-repo": "downloads a file that nobody pinned",
+    **dict.fromkeys(
+        (
+            *("mu", "mmu", "dr", "hf", "hfr", "hff", "hfd", "hfrd", "hfv", "hfrv", "hffv"),
+            *("hf-repo-draft", "spec-draft-hf", "hf-repo-v", "hf-file-v", "lora-url", "control-vector-url"),
+        ),
+        "downloads a file that nobody pinned",
+    ),
     "log-prompts-dir": "writes what users ask to disk",
     "log-file": "writes what users ask to disk; the journal has the log",
     "verbose": "writes what users ask into the log",

@@ -10,7 +10,7 @@ from llamarig.errors import RigError, RigErrors
 from llamarig.spec.fleet import FLEET_FILE, Fleet, read_fleet
 from llamarig.spec.host import HostSpec
 from llamarig.spec.problem import SpecProblem
-from llamarig.spec.read_yaml import read_file
+from llamarig.spec.read_yaml import OUTSIDE, leads_outside, read_file
 from llamarig.spec.tree import merge
 from llamarig.spec.validate import validate
 
@@ -125,13 +125,15 @@ def _fleet_of(directory: Path, top: Path, fleets: dict[Path, Fleet]) -> Fleet:
     if known is None:
         above = Fleet() if directory == top or top not in directory.parents else None
         parent = above if above is not None else _fleet_of(directory.parent, top, fleets)
-        known = read_fleet(directory / FLEET_FILE, parent)
+        known = read_fleet(directory / FLEET_FILE, parent, top)
         fleets[directory] = known
     return known
 
 
 def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path) -> LoadedHost:
     fleet = _fleet_of(path.parent, top, fleets)
+    if leads_outside(path, top, root):
+        return LoadedHost(path.stem, path, None, [*fleet.errors, SpecProblem(path, 1, *OUTSIDE)])
     tree, problems = read_file(path)
     loaded = LoadedHost(path.stem, path, None, [*fleet.errors, *problems])
     if tree is None:

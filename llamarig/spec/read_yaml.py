@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -16,7 +17,25 @@ MAX_BYTES = 1 << 20
 """A spec is some kilobytes; beyond a mebibyte it is a wrong file."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ODD_BREAK = re.compile("[\x85\u2028\u2029]")
+"""What YAML 1.1 takes for a line break and no editor shows."""
 _WRONG_FILE = "check that this is the right file"
+
+
+OUTSIDE = ("this is a link that leads out of the project", "put the file itself here; nothing of the other was read")
+"""Message and fix."""
+
+
+def leads_outside(path: Path, *tops: Path) -> bool:
+    """Whether a file is, or lies behind, a link that leaves every one of ``tops``.
+
+    Messages quote what they read, and nothing of another file belongs into them.
+    """
+    try:
+        reached = path.resolve()
+        return not any(reached.is_relative_to(top.resolve()) for top in tops)
+    except (OSError, RuntimeError):
+        return True
 
 
 def read_file(path: Path) -> tuple[Tree | None, list[SpecProblem]]:
@@ -49,6 +68,12 @@ def read_bytes(content: bytes, path: Path) -> tuple[Tree | None, list[SpecProble
 
 def _parse(text: str, path: Path) -> tuple[Tree | None, list[SpecProblem]]:
     builder = Builder(path)
+    odd = _ODD_BREAK.search(text)
+    if odd is not None:
+        line = text.count("\n", 0, odd.start()) + 1
+        message = f"an invisible line break (U+{ord(odd[0]):04X}) stands here, which ends comments and values"
+        builder.problem(line, message, "remove it; it often comes with text that is pasted from a web page")
+        return None, builder.problems
     try:
         _feed(builder, text)
     except StopReadingError:

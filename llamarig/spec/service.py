@@ -6,7 +6,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from llamarig.spec.base import AbsolutePath, MiB, Name, OneLine, RelativePath, SpecModel, SpecValueError
+from llamarig.spec.base import (
+    AbsolutePath,
+    MiB,
+    Name,
+    OneLine,
+    Reason,
+    RelativePath,
+    ShownName,
+    SpecModel,
+    SpecValueError,
+)
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 """KV cache types of llama.cpp; quantised V needs flash attention."""
@@ -64,7 +74,7 @@ class Keys(SpecModel):
 class NoKeys(SpecModel):
     """No key at all: loopback or socket only, and with a reason."""
 
-    reason: Annotated[OneLine, Field(min_length=8)]
+    reason: Reason
     """Why that is right here; plan and check show it."""
 
 
@@ -138,7 +148,7 @@ class Router(SpecModel):
 class AcceptMargin(SpecModel):
     """Leave to run with less free memory than the margin asks for."""
 
-    reason: Annotated[OneLine, Field(min_length=8)]
+    reason: Reason
     """Why less is right here; plan and check show it."""
 
 
@@ -204,7 +214,7 @@ class Service(SpecModel):
     """How the file is read into memory."""
     listen: Listen
     """Where it listens, and who may ask."""
-    alias: Annotated[OneLine, Field(min_length=1, max_length=200)] | None = None
+    alias: Annotated[ShownName, Field(min_length=1, max_length=200)] | None = None
     """The name that the API shows; the model's name, as under `models`, when not given."""
     sampling: Literal["engine", "thinking", "non-thinking"] | Sampling = "engine"
     """``thinking`` and ``non-thinking`` are the published settings of the reference model."""

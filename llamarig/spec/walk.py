@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -45,6 +45,7 @@ def _below(kind: Any, step: str | int) -> list[Any]:
     return []
 
 
+@lru_cache(maxsize=512)
 def keys_at(loc: Loc) -> list[str]:
     """The keys of the mapping at ``loc``; empty where the user names the keys, or there is no mapping."""
     return [str(field.alias) for model in _models_at(loc) for field in model.model_fields.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,4 +48,41 @@ def secrets(view: View) -> Iterator[Broken]:
             )
 
 
-RULES = (templates, secrets)
+_VAULT = b"$ANSIBLE_VAULT;"
+_LARGEST = 1 << 20
+_KEY = re.compile(rb"[!-~]{16,512}")
+
+
+def key_files(view: View) -> Iterator[Broken]:
+    """A key file that lies here holds keys that the host will take; nothing of it is ever said but a line's number."""
+    for name, service in view.spec.services.items():
+        file = service.listen.keys.file
+        wrong = _wrong_keys(view.root, file) if file is not None and _is_there(view.root, file) else None
+        if wrong is not None:
+            yield Broken(
+                ("services", name, "listen", "keys", "file"),
+                f"{file} {wrong}",
+                "write one key a line, 16 to 512 printable characters without a space (openssl rand -hex 32)",
+            )
+
+
+def _wrong_keys(root: Path, name: str) -> str | None:
+    """What the host would refuse of it; None for a vault, for what cannot be read here, and for good keys."""
+    try:
+        with (root / Path(name).expanduser()).open("rb") as stream:
+            content = stream.read(_LARGEST)
+    except OSError:
+        return None
+    if content.startswith(_VAULT):
+        return None
+    lines = [(number, line.removesuffix(b"\r")) for number, line in enumerate(content.split(b"\n"), 1)]
+    held = [(number, line) for number, line in lines if line and not line.startswith(b"#")]
+    if not held:
+        return "holds no key: the server would start without one"
+    for number, line in held:
+        if _KEY.fullmatch(line) is None:
+            return f"holds a line that is no key: line {number}"
+    return None
+
+
+RULES = (templates, secrets, key_files)

@@ -13,28 +13,10 @@ from llamarig.spec.tree import Loc
 
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _SYSTEM = frozenset(
-    [
-        "bin",
-        "boot",
-        "cdrom",
-        "dev",
-        "etc",
-        "initrd",
-        "lib",
-        "lib32",
-        "lib64",
-        "libx32",
-        "lost+found",
-        "proc",
-        "run",
-        "sbin",
-        "snap",
-        "sys",
-        "sysroot",
-        "tmp",
-        "usr",
-        "var",
-    ]
+    re.split(
+        " ",
+        "bin boot cdrom dev etc initrd lib lib32 lib64 libx32 lost+found proc run sbin snap sys sysroot tmp usr var",
+    )
 )
 """Top directories of the system itself; /srv, /mnt, /media, /opt and those that an administrator made are free."""
 _OWN_MODELS = "/var/lib/llamarig/models"
