@@ -75,7 +75,12 @@ def _print(host: str, proof: Proof) -> None:
         out().print(f"  never applied: run `llamarig apply {escape(host)}`", soft_wrap=True)
         return
     marks = ("[bold red]FAIL[/]", "[yellow]not checked[/]", "[green]ok[/]")
-    print_rows([[marks[_rank(each)], escape(each.name), escape(each.detail)] for each in sorted(proof, key=_rank)])
+    print_rows([[marks[_rank(each)], escape(each.name), escape(_detail(each))] for each in sorted(proof, key=_rank)])
+
+
+def _detail(check: Check) -> str:
+    """What the line says beside its mark; the mark of a blocked check says already that it was not made."""
+    return f"because {check.blocked_by} failed" if check.blocked_by else check.detail
 
 
 def _verdict(proof: list[Check]) -> str:

@@ -72,6 +72,7 @@ def test_the_table_shows_red_first(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     run(monkeypatch, {"a": [GOOD, BLOCKED, BAD]})
     said = capsys.readouterr().out
     assert "1 of 3 checks failed, 1 not checked" in said
+    assert "not checked  chat/build   because chat/key failed" in said
     assert said.index("chat/key") < said.index("chat/build") < said.index("chat/health")
 
 

@@ -28,6 +28,7 @@ def test_a_server_without_a_process_cannot_be_asked() -> None:
     failed, blocked = colours(case)
     assert failed == ["chat/unit"]
     assert {"chat/health", "chat/key", "chat/completion", "chat/user"} <= set(blocked)
+    assert "chat/model" not in failed + blocked
 
 
 def test_a_server_that_takes_any_key_is_still_asked_about_itself() -> None:
