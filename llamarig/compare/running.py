@@ -20,7 +20,8 @@ def place_of(service: WantedService) -> str:
 
 def ports(view: View) -> Iterator[Action]:
     """An address that a process of somebody else's keeps a service from."""
-    ours = {pid for service in view.wanted.services if (pid := as_int(view.unit(service).get("main-pid")))}
+    # Also those of units that nobody wants any more: they are stopped before a service is started.
+    ours = {pid for unit in view.part("units").values() if (pid := as_int(as_map(unit).get("main-pid")))}
     for service in view.wanted.services:
         owners = view.part("ports").get(place_of(service))
         for owner in owners if isinstance(owners, list) else []:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.rig_disk import relative_link, write_whole
+from ansible.module_utils.rig_files import UnusualFileError, read_json
 
 MAX_FILE = 4 << 20
+MAX_STATE = 64 << 20
 WANTED = "/var/lib/llamarig/wanted.json"
 """What was wanted when a state was proven; it belongs to the state and does not run."""
 
@@ -49,12 +51,37 @@ def _name(lookup: Any, number: int) -> str:
 
 
 def read_state(path: Path) -> dict[str, Any] | None:
+    """A kept state; None when there is none, or something else in its place: a FIFO, a link, other content."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = read_json(str(path), MAX_STATE)
+    except UnusualFileError:
         return None
-    well_formed = isinstance(content, dict) and isinstance(content.get("files"), list)
+    well_formed = (
+        isinstance(content, dict)
+        and isinstance(content.get("release"), str)
+        and isinstance(content.get("files"), list)
+        and all(_fit(entry) for entry in content["files"])
+    )
     return content if well_formed else None
+
+
+def malformed(state: Path) -> list[str]:
+    """Kept states of a host that are there and cannot be read as such."""
+    paths = [state / f"{name}.json" for name in ("held", "proven", "former")]
+    return [str(path) for path in paths if os.path.lexists(path) and read_state(path) is None]
+
+
+def _fit(entry: Any) -> bool:
+    """Whether an entry can be put back."""
+    if not isinstance(entry, dict) or not isinstance(path := entry.get("path"), str) or not path.startswith("/"):
+        return False
+    if not isinstance(absent := entry.get("absent"), bool):
+        return False
+    if absent or isinstance(entry.get("link"), str):
+        return True
+    return isinstance(entry.get("mode"), int) and all(
+        isinstance(entry.get(key), str) for key in ("content", "owner", "group")
+    )
 
 
 def write_state(path: Path, content: dict[str, Any]) -> None:

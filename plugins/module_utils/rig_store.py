@@ -6,6 +6,7 @@ import hmac
 import os
 import re
 import time
+from collections.abc import Collection
 from typing import Any
 
 from ansible.module_utils.rig_files import (
@@ -29,6 +30,11 @@ RELEASE_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,127}")
 _CLIENT = re.compile(r"#\s*(?:client:?\s+)?(\S+)\s*")
 _MOST_FILES = 4096
 _DEEPEST = 4
+UNITS = "/etc/systemd/system"
+SETTINGS = ("/etc/llamarig/keys", "/etc/llamarig/services", "/etc/llamarig/templates")
+"""Directories of which llamarig alone writes the files."""
+HEADER = b"# Written by llamarig for the service "
+"""How every unit of ours begins."""
 _KEPT = 64 << 20
 """Bytes of a kept state, which holds the text of units and settings."""
 _TEXT = 256 << 10
@@ -60,6 +66,35 @@ def settings_of(record: Any) -> list[str]:
     left = former.get("files") if isinstance(former, dict) else None
     names = [*files_of(record), *(left if isinstance(left, list) else ())]
     return [name for name in names if isinstance(name, str) and name.startswith("/etc/")]
+
+
+def left_units(known: Collection[str], units: str = UNITS) -> list[str]:
+    """Units that llamarig wrote and that are not among the known ones, of an apply that was killed, say."""
+    found = []
+    for path in _names(units):
+        name = path.rpartition("/")[2]
+        if path in known or not (name.startswith("llama-") and name.endswith(".service")):
+            continue
+        try:
+            ours = read_small(path, SMALL).startswith(HEADER)
+        except UnusualFileError:
+            continue
+        found += [path] if ours else []
+    return found
+
+
+def left_settings(known: Collection[str], places: Collection[str] = SETTINGS) -> list[str]:
+    """Files in our own directories that are not among the known ones."""
+    return [path for place in places for path in _names(place) if path not in known]
+
+
+def _names(place: str) -> list[str]:
+    """Files and links in a directory, by full path."""
+    try:
+        with os.scandir(place) as entries:
+            return sorted(entry.path for entry in entries if not entry.is_dir(follow_symlinks=False))[:_MOST_FILES]
+    except OSError:
+        return []
 
 
 def small_file(path: str, hasher: Hasher, expected: Any) -> dict[str, Any]:

@@ -89,11 +89,14 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
     model_paths, links = _models(probe)
     homes = sorted({str(Path(path).parent.parent) for path in model_paths})
     files = dict.fromkeys([*_texts(probe, "files"), *(rig_store.settings_of(record) if state == "ok" else [])])
+    left = rig_store.left_units(files)
+    named = [Path(path).name for path in (*files, *left) if path.startswith(f"{rig_store.UNITS}/llama-")]
+    credentials = _texts(probe, "credentials")
     releases = {
         name: rig_store.release(f"{rig_store.ROOT}/releases/{name}", hasher)
         for name in rig_store.release_ids(probe.get("release"), current, record)
     }
-    units = rig_runtime.units(_texts(probe, "units"), run)
+    units = rig_runtime.units(list(dict.fromkeys([*_texts(probe, "units"), *named])), run)
     pids = [unit["main-pid"] for unit in units.values() if unit["main-pid"]]
     processes = {str(pid): rig_runtime.process(pid, hasher) for pid in pids}
     listens = [
@@ -115,13 +118,15 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         "disk": rig_system.disk([rig_store.ROOT, rig_store.STATE, *homes]),
         "packages": rig_system.packages(_texts(probe, "packages")),
         "users": rig_system.users(_texts(probe, "users")),
-        "files": {path: rig_store.small_file(path, hasher, expected.get(path)) for path in files},
+        "files": {path: rig_store.small_file(path, hasher, expected.get(path)) for path in (*files, *left)}
+        # Of what may be a key file only that it is there: not even its hash leaves the host.
+        | {path: rig_store.directory(path) for path in rig_store.left_settings({*files, *credentials})},
         "directories": {path: rig_store.directory(path) for path in _texts(probe, "directories")},
         "current": current,
         "releases": {name: found for name, found in releases.items() if found is not None},
         "models": {path: hasher.describe(path) for path in model_paths},
         "links": {path: rig_store.link(path) for path in links},
-        "credentials": {path: rig_store.credential(path, salt) for path in _texts(probe, "credentials")},
+        "credentials": {path: rig_store.credential(path, salt) for path in credentials},
         "units": units,
         "processes": {pid: found for pid, found in processes.items() if found is not None},
         "ports": rig_runtime.ports(listens, pids),

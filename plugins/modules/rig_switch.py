@@ -10,7 +10,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_disk import relative_link, sync
-from ansible.module_utils.rig_state import alike, as_wanted, put_back, read_state, saved, without, write_state
+from ansible.module_utils.rig_state import (
+    alike,
+    as_wanted,
+    malformed,
+    put_back,
+    read_state,
+    saved,
+    without,
+    write_state,
+)
 
 DOCUMENTATION = r"""
 ---
@@ -235,6 +244,8 @@ def main() -> None:
     )
     params: dict[str, Any] = module.params
     root, state = Path(params["root"]), Path(params["state"])
+    for path in malformed(state):
+        module.warn(f"{path} is not a state that llamarig wrote; it is taken as absent")
     try:
         result = OPERATIONS[params["operation"]](root, state, params)
     except (RefusedError, OSError) as error:

@@ -122,6 +122,20 @@ def change_client(case: Case) -> None:
     case.observed["credentials"][KEYS]["clients"] = ["default", "stranger"]
 
 
+def leave_unknown_unit(case: Case) -> None:
+    """Of an apply that was killed: no record knows it, the observer found it by its header."""
+    leave_unit(case)
+    del case.observed["record"]["files"]["/etc/systemd/system/llama-old.service"]
+    case.observed["units"]["llama-old.service"] = {**case.unit(), "main-pid": 4711}
+    place = next(iter(case.observed["ports"]))
+    case.observed["ports"][place] = [{"pid": 4711, "command": "llama-server"}]
+
+
+def leave_unknown_key_file(case: Case) -> None:
+    entry = {"type": "file", "mode": "0600", "owner": "root", "group": "root"}
+    case.observed["files"]["/etc/llamarig/keys/old.keys"] = entry
+
+
 def add_key(case: Case) -> None:
     case.observed["credentials"][KEYS]["keys"] += 1
 

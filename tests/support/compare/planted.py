@@ -31,6 +31,8 @@ from tests.support.compare.changes import (
     edit_unit,
     edit_unit_and_restart,
     leave_unit,
+    leave_unknown_key_file,
+    leave_unknown_unit,
     move_link,
     move_link_and_restart,
     preload_library,
@@ -60,7 +62,10 @@ class Planted:
 
 
 BOTH = ("chat", "embed")
+LEFT = "left by an apply that did not end"
 PLANTED = [
+    Planted("unit of a killed apply", leave_unknown_unit, "file", "/etc/systemd/system/llama-old.service", LEFT),
+    Planted("key file of a killed apply", leave_unknown_key_file, "file", "/etc/llamarig/keys/old.keys", LEFT),
     Planted("unknown key", add_key, "credential", KEYS, "holds 3 keys for 2 clients", ("chat",)),
     Planted("drop-in of a package", add_drop_in_of_a_package, "service", "chat", "no apply removes files", ("chat",)),
     Planted("foreign library", preload_library, "service", "chat", "/etc/ld.so.preload", ("chat",)),

@@ -27,6 +27,35 @@ def release(tmp_path: Path) -> Path:
     return base
 
 
+def test_units_of_ours_that_nobody_knows_are_found_by_their_header(tmp_path: Path) -> None:
+    for name, text in {
+        "llama-a.service": '# Written by llamarig for the service "a"; x\n[Unit]\n',
+        "llama-known.service": '# Written by llamarig for the service "known"; x\n',
+        "llama-b.service": "[Unit]\n",
+        "other.service": '# Written by llamarig for the service "c"; x\n',
+    }.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "llama-dir.service").mkdir()
+    os.mkfifo(tmp_path / "llama-fifo.service")
+    found = store.left_units({str(tmp_path / "llama-known.service")}, str(tmp_path))
+    assert found == [str(tmp_path / "llama-a.service")]
+    assert store.left_units((), str(tmp_path / "none")) == []
+
+
+def test_the_header_is_the_units_own() -> None:
+    template = Path(__file__).resolve().parents[3] / "templates/etc/systemd/system/llama-service.service.j2"
+    assert template.read_bytes().startswith(store.HEADER)
+
+
+def test_files_in_our_own_places_that_nobody_knows_are_found(tmp_path: Path) -> None:
+    (tmp_path / "old.keys").write_text("x")
+    (tmp_path / "link.keys").symlink_to("nowhere")
+    (tmp_path / "chat.keys").write_text("x")
+    (tmp_path / "directory").mkdir()
+    found = store.left_settings({str(tmp_path / "chat.keys")}, (str(tmp_path), str(tmp_path / "none")))
+    assert found == [str(tmp_path / "link.keys"), str(tmp_path / "old.keys")]
+
+
 def test_a_release_is_its_provenance_and_every_file(release: Path) -> None:
     seen = store.release(str(release), files.Hasher())
     assert set(seen["files"]) == {"bin/llama-server", "lib/libllama.so.0", "lib/libllama.so"}
