@@ -47,6 +47,6 @@ def test_a_directory_of_another_user_is_left(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(private, "_parent", lambda: str(tmp_path))
     left = tmp_path / f"llamarig-{private._pid_namespace()}-{dead_pid()}-abc"
     left.mkdir()
-    monkeypatch.setattr(private.os, "getuid", lambda: 12345)
+    monkeypatch.setattr("os.getuid", lambda: 12345)
     with private.private_directory():
         assert left.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -28,7 +29,7 @@ LLAMA: dict[str, int] = {
 }
 
 
-def composed(arch: str = "llama", **more: int) -> raw.Composed:
+def composed(arch: str = "llama", /, **more: Any) -> raw.Composed:
     found = raw.Composed()
     found.add("general.architecture", raw.STRING, arch)
     for key, value in {**LLAMA, **{key.replace("__", "."): value for key, value in more.items()}}.items():
