@@ -83,4 +83,5 @@ def complain(looked: Looked) -> None:
     from llamarig.compare.text import printable
 
     shown = "\n".join(printable(line, 2000) for line in str(looked.error).split("\n"))
-    err().print(f"[bold red]error:[/] {escape(looked.host)}: {escape(shown)}", soft_wrap=True)
+    named = shown.startswith((f"{looked.host}:", f"{looked.host} "))
+    err().print(f"[bold red]error:[/] {'' if named else escape(looked.host) + ': '}{escape(shown)}", soft_wrap=True)

@@ -179,6 +179,7 @@ def test_a_host_that_is_away_is_named_beside_the_others_and_gives_the_highest_co
     assert second["error"]["what"] == "cannot be reached"
     assert key is None or second[key] == []
     assert "away: cannot be reached" in err
+    assert "away: away" not in err
     assert "wake it" in err
     code, out, err = start(verb, host(Case()), away)
     assert code == 3
