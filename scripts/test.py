@@ -84,15 +84,17 @@ def run_tier(tier: Tier) -> Result:
     sys.stdout.flush()
     start = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "--color=no", "--durations=8", *existing(tier.arguments)]
+    said = bytearray()
     with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
     ) as process:
-        last = ""
-        for line in process.stdout or ():
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            last = line.strip() or last
-    return Result(tier.name, process.returncode, last, time.monotonic() - start)
+        # Passed on as it comes, not by lines: a host test may take minutes for its one dot.
+        while process.stdout is not None and (chunk := process.stdout.read(4096)):
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+            said += chunk
+    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    return Result(tier.name, process.returncode, lines[-1] if lines else "", time.monotonic() - start)
 
 
 def existing(arguments: tuple[str, ...]) -> list[str]:
