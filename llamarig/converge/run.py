@@ -12,6 +12,7 @@ import contextlib
 import json
 import locale
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -102,6 +103,17 @@ class _Collector:
             self._sink(event)
 
 
+def _not_alone() -> list[str]:
+    """What lets Ansible get a Ctrl-C when llamarig itself is killed: nobody would follow it, and it holds the lock.
+
+    Empty where util-linux is not at hand. The signal is made effective first, since a shell
+    starts background jobs with it ignored.
+    """
+    if shutil.which("setpriv") is None:
+        return []
+    return ["env", "--default-signal=INT", "setpriv", "--pdeathsig", "INT", "--"]
+
+
 def end(child: subprocess.Popen[bytes], patience_s: float = 20.0) -> None:
     """End Ansible as its own Ctrl-C does, so that it ends its workers; by force when it does not end in time."""
     try:
@@ -130,7 +142,7 @@ def run_playbook(
     ``sink`` gets every event as it happens. Never raises for a failed host.
     """
     inventory = write_private(private / f"{playbook}.llamarig.json", json.dumps({"prepared": hosts}))
-    command = [sys.executable, "-m", "ansible", "playbook", "--inventory", str(inventory)]
+    command = [*_not_alone(), sys.executable, "-m", "ansible", "playbook", "--inventory", str(inventory)]
     command += ["--forks", str(max(1, min(FORKS, len(hosts))))]
     if extra:
         variables = write_private(private / f"{playbook}.variables.json", json.dumps(extra))

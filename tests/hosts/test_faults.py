@@ -21,8 +21,10 @@ MODEL = f"{MODELS}/sha256/{demo_spec()['models']['smol']['sha256']}"
 
 def kill_group(process: subprocess.Popen[str]) -> None:
     """End an apply and all it started here, at once, as a closed laptop would."""
+    started = faults.descendants(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    faults.wait_for("the end of all that the apply started here", lambda: not any(map(faults.runs, started)), 60)
 
 
 def test_a_killed_service_is_restarted_by_systemd(demo: Host) -> None:

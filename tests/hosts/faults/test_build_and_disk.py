@@ -54,8 +54,10 @@ def start_build(host: Host, project: Project) -> tuple[subprocess.Popen[str], st
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:
+    started = faults.descendants(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    faults.wait_for("the end of all that the apply started here", lambda: not any(map(faults.runs, started)), 60)
 
 
 def test_a_build_whose_controller_died_is_finished_by_the_next_apply(

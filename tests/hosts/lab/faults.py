@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from lab.host import Host
 from lab.packages import LabError
@@ -80,3 +81,25 @@ def wait_for(what: str, holds: Callable[[], bool], seconds: float = 60.0) -> Non
             return
         time.sleep(0.2)
     raise LabError(f"waited {seconds:.0f} s in vain: {what}")
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes of Ansible that this process has started here, at any depth."""
+    found = []
+    for child in _read(f"/proc/{pid}/task/{pid}/children").split():
+        if "ansible" in _read(f"/proc/{child}/cmdline"):
+            found.append(int(child))
+        found += descendants(int(child))
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether a process of this machine still runs; one that ended and waits for its parent does not."""
+    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] not in ([], ["Z"])
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
