@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Kind = Literal[
     "package",
@@ -21,19 +21,7 @@ Kind = Literal[
 """In the order in which they are carried out. ``file`` also reloads systemd and restarts
 what reads it; ``service`` starts or restarts one that no other action restarts."""
 
-ORDER: tuple[str, ...] = (
-    "package",
-    "user",
-    "directory",
-    "release",
-    "model",
-    "credential",
-    "file",
-    "switch",
-    "service",
-    "port",
-    "record",
-)
+ORDER: tuple[str, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,14 @@ class Finding:
         return {"code": self.code, "severity": self.severity, "message": self.message, "fix": self.fix}
 
 
+def _per_term(services: dict[str, dict[str, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for terms in services.values():
+        for term, mib in terms.items():
+            total[term] = total.get(term, 0.0) + mib
+    return total
+
+
 @dataclass(frozen=True, slots=True)
 class DevicePlan:
     """One card: what it has, what the services take, what is left.
@@ -57,11 +65,7 @@ class DevicePlan:
     @property
     def components(self) -> dict[str, float]:
         """MiB per term over all services."""
-        total: dict[str, float] = {}
-        for terms in self.services.values():
-            for term, mib in terms.items():
-                total[term] = total.get(term, 0.0) + mib
-        return total
+        return _per_term(self.services)
 
     @property
     def used_mib(self) -> float:
@@ -85,11 +89,7 @@ class RamPlan:
     @property
     def components(self) -> dict[str, float]:
         """MiB per term over all services."""
-        total: dict[str, float] = {}
-        for terms in self.services.values():
-            for term, mib in terms.items():
-                total[term] = total.get(term, 0.0) + mib
-        return total
+        return _per_term(self.services)
 
     @property
     def used_mib(self) -> float:
