@@ -17,22 +17,10 @@ from llamarig.memory.projector import projector_mib
 from llamarig.memory.recurrent import recurrent_bytes, state_bytes
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Shape, read_shape
+from llamarig.memory.terms import TERMS
 from llamarig.memory.units import MIB, is_quantised
 from llamarig.memory.weights import weight_bytes
 from llamarig.memory.window import cut
-
-TERMS = (
-    "weights",
-    "kv-cache",
-    "recurrent-state",
-    "draft-weights",
-    "draft-kv-cache",
-    "compute",
-    "draft-compute",
-    "projector",
-    "process",
-)
-"""In the order in which they are shown; the names are fixed (``llamarig.plan.types.Term``)."""
 
 
 @dataclass(frozen=True, slots=True)

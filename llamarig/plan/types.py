@@ -8,19 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Term = Literal[
-    "weights",
-    "kv-cache",
-    "recurrent-state",
-    "draft-weights",
-    "draft-kv-cache",
-    "compute",
-    "draft-compute",
-    "projector",
-    "process",
-]
-"""A part of a process's memory; the names are fixed, other tools read them."""
-
 Severity = Literal["error", "warning", "note"]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from llamarig.errors import RigError
 from llamarig.gguf import Header
 from llamarig.memory import Estimate, Settings, estimate, read_shape
-from llamarig.memory.estimate import TERMS
+from llamarig.memory.terms import TERMS
 from llamarig.memory.units import KV_TYPES, pad, row_bytes
 from llamarig.memory.window import cut
 from tests.support import gguf_bytes as raw
