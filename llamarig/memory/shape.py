@@ -26,6 +26,8 @@ class Layer:
     recurrent: bool = False
     sliding: bool = False
     mtp: bool = False
+    heads: int = 0
+    kv_heads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,8 @@ def _layers(header: Header, arch: str, count: int, embedding: int) -> tuple[Laye
                 recurrent=recurrent[number],
                 sliding=sliding[number],
                 mtp=number >= count - mtp,
+                heads=heads[number],
+                kv_heads=kv_heads[number],
             )
         )
     return tuple(layers)
