@@ -20,14 +20,24 @@ _ROTATED_HEAD = 64
 
 
 def mask_bytes(shape: Shape, settings: Settings, window: Window) -> int:
-    """Bytes of the attention masks: cells x tokens, f16 with flash attention, else f32.
+    """Bytes of the attention masks as inputs: cells x tokens, f16 with flash attention, else f32.
 
     A model with sliding layers has one more for their cells. Source: ``build_attn_inp_kv`` in src/llama-graph.cpp.
+    Eras before ``half_mask`` made them in f32 in either case.
     """
-    cells = window.cells
-    if shape.window:
-        cells += window.sliding_cells(shape, settings)
-    return cells * window.ubatch * (F16_BYTES if settings.flash_attention else F32_BYTES)
+    half = settings.flash_attention and settings.era.half_mask
+    return _masked_cells(shape, settings, window) * window.ubatch * (F16_BYTES if half else F32_BYTES)
+
+
+def _masked_cells(shape: Shape, settings: Settings, window: Window) -> int:
+    return window.cells + (window.sliding_cells(shape, settings) if shape.window else 0)
+
+
+def _cast_bytes(shape: Shape, settings: Settings, window: Window) -> int:
+    """Bytes of the masks' f16 copies, which eras before ``half_mask`` made for flash attention."""
+    if settings.era.half_mask or not settings.flash_attention:
+        return 0
+    return _masked_cells(shape, settings, window) * window.ubatch * F16_BYTES
 
 
 def input_bytes(shape: Shape, window: Window) -> int:
@@ -75,8 +85,14 @@ def attention_bytes(shape: Shape, layers: tuple[Layer, ...], window: Window, *, 
 
 
 def _rotated(shape: Shape, settings: Settings) -> bool:
+    """Whether the query is held once more, rotated, when attention is at its peak.
+
+    With an f32 mask the peak is where the mask is copied, before the query is rotated.
+    """
     quantised = is_quantised(settings.cache_k) or is_quantised(settings.cache_v)
-    return settings.attention_rotation and quantised and shape.head % _ROTATED_HEAD == 0
+    era = settings.era
+    rotates = settings.attention_rotation and era.rotation and era.half_mask
+    return rotates and quantised and shape.head % _ROTATED_HEAD == 0
 
 
 def compute_bytes(shape: Shape, settings: Settings, window: Window) -> int:
@@ -85,19 +101,21 @@ def compute_bytes(shape: Shape, settings: Settings, window: Window) -> int:
     mask + inputs + max(feed-forward, stage + attention, recurrent layer), or the logits where they are more. The
     CPU's kernels stage nothing, and its buffer also holds the two hidden rows that a card leaves to the host.
     """
-    layers = shape.trunk
-    if settings.backend == "cpu":
-        stage = 0
-        extra = 2 * window.ubatch * shape.embedding * F32_BYTES
-    else:
-        stage = stage_bytes(layers, settings.cache_k, settings.cache_v, window) if settings.flash_attention else 0
-        extra = 0
+    layers, era = shape.trunk, settings.era
+    extra = 2 * window.ubatch * shape.embedding * F32_BYTES if settings.backend == "cpu" else 0
+    staged = settings.backend == "cuda" and settings.flash_attention and era.staging
+    stage = stage_bytes(layers, settings.cache_k, settings.cache_v, window) if staged else 0
     attention = attention_bytes(shape, layers, window, rotated=_rotated(shape, settings))
     if not settings.flash_attention:
         attention += _scores_bytes(shape, window)
     hidden = 2 * window.ubatch * shape.embedding * F32_BYTES
-    peak = max(feed_forward_bytes(shape, layers, window), stage + attention, linear_bytes(shape, settings, window))
-    prefill = mask_bytes(shape, settings, window) + input_bytes(shape, window) + peak
+    mask, cast = mask_bytes(shape, settings, window), _cast_bytes(shape, settings, window)
+    kept = cast or mask  # the f32 mask ends with the copy; the mask that every layer reads stays
+    rest = max(feed_forward_bytes(shape, layers, window), linear_bytes(shape, settings, window))
+    prefill = input_bytes(shape, window) + max(kept + rest, mask + cast + stage + attention)
+    if not era.outputs_only:
+        whole = window.ubatch * shape.embedding * F32_BYTES + logit_bytes(shape, settings, window.ubatch)
+        return extra + max(prefill, whole)
     return extra + max(prefill, hidden + logit_bytes(shape, settings))
 
 

@@ -19,8 +19,8 @@ def draft_compute_bytes(shape: Shape, settings: Settings, window: Window) -> int
     if not settings.mtp or not shape.mtp_layers:
         return 0
     layers = shape.mtp_layers
-    on_card = settings.backend == "cuda"
-    stage = stage_bytes(layers, settings.draft_k, settings.draft_v, window) if on_card else 0
+    staged = settings.backend == "cuda" and settings.era.staging
+    stage = stage_bytes(layers, settings.draft_k, settings.draft_v, window) if staged else 0
     attention = attention_bytes(shape, layers, window, rotated=False)
     keys = max(layer.k_width for layer in layers)
     feed_forward = feed_forward_bytes(shape, layers, window) + 4 * keys * window.ubatch * F32_BYTES

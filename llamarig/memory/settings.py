@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from llamarig.memory.engines import CURRENT, Era
+
 SNAPSHOT_TYPES = frozenset({"draft-mtp", "eagle3", "dflash"})
 """Speculation that keeps state snapshots in the target; source: ``need_n_rs_seq`` in common/common.h."""
 
@@ -40,7 +42,9 @@ class Settings:
     gpu_layers: int | None = None
     """Layers on the card, the output counted as one; None: all of them."""
     attention_rotation: bool = True
-    """Whether the engine rotates K and V before it quantises them (builds from May 2026 on)."""
+    """Whether the engine may rotate K and V before it quantises them; LLAMA_ATTN_ROT_DISABLE turns it off."""
+    era: Era = CURRENT
+    """The engine's memory model."""
 
     @property
     def mtp(self) -> bool:
