@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from llamarig.cli.context import emit_json, out
+from llamarig.cli.context import emit_json, err, out
 from llamarig.errors import RigError
 
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ def memory(
     backend: Annotated[str, typer.Option("--backend", help="cuda or cpu: memory on a card, or in RAM.")] = "cuda",
     flash_attn: Annotated[str, typer.Option("--flash-attn", help="on or off.")] = "on",
     kv_unified: Annotated[bool, typer.Option("--kv-unified", help="One KV cache for all slots.")] = False,
-    engine: Annotated[str | None, typer.Option("--engine", help="Engine version, b10454 or 10454.")] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="Build, release or commit: b10454, 0.4.0, 4df29be4f.")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compute a server's memory for any GGUF, with no spec: on a CUDA card, or in RAM with --backend cpu.
@@ -137,7 +139,9 @@ def memory(
     --n-max alone means the file's own MTP head.
     """
     from llamarig.memory import TERMS, Settings, estimate
+    from llamarig.memory.engines import of_version
 
+    model = of_version(engine)
     _choice("--backend", backend, ("cuda", "cpu"))
     _choice("--flash-attn", flash_attn, ("on", "off"))
     kind = spec_type if spec_type not in (None, "none") else ("draft-mtp" if n_max else None)
@@ -157,20 +161,16 @@ def memory(
         n_max=(n_max or _DEFAULT_N_MAX) if kind else 0,
         draft_k=draft_cache,
         draft_v=draft_cache,
-        attention_rotation=_rotates(engine),
+        era=model.era,
     )
-    _print_memory(settings, estimate(_read(file), settings), list(TERMS), json_)
+    found = estimate(_read(file), settings)
+    if model.note:
+        err().print(f"[yellow]note[/] {model.note}")
+    _print_memory(settings, found, list(TERMS), json_)
 
 
 _DEFAULT_N_MAX = 3
 """The engine's own default of --spec-draft-n-max."""
-
-_FIRST_SUPPORTED = 10450
-"""The memory model of July 2026 and later: f16 mask, logits for outputs only, staging, rotation."""
-
-
-_LONGEST_BUILD = 7
-"""Digits."""
 
 
 def _choice(flag: str, value: str, known: tuple[str, ...]) -> None:
@@ -178,29 +178,11 @@ def _choice(flag: str, value: str, known: tuple[str, ...]) -> None:
         raise RigError(what=f"{flag} is {value!r}", fix=f"use one of {', '.join(known)}")
 
 
-def _rotates(engine: str | None) -> bool:
-    """Whether that engine version follows the memory model computed here; refuses the older ones."""
-    if engine is None:
-        return True
-    digits = engine.removeprefix("b")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _LONGEST_BUILD):
-        raise RigError(what=f"--engine is {engine[:40]!a}, which is no build", fix="for example --engine b10454")
-    if int(digits) < _FIRST_SUPPORTED:
-        raise RigError(
-            what=f"the memory model of engine {engine} is not known",
-            why=f"it changed in May and July 2026; builds from b{_FIRST_SUPPORTED} on are computed",
-            fix="name a later build",
-        )
-    return True
-
-
 def _print_memory(settings: Settings, found: Any, terms: list[str], json_: bool) -> None:
     place = found.host if settings.backend == "cpu" else found.device
     components = {term: round(place.get(term, 0.0), 2) for term in terms}
     total = round(sum(place.values()), 2)
     if not found.known:
-        from llamarig.cli.context import err
-
         err().print(
             f"[yellow]warning[/] the architecture {found.architecture!r} is not known: plain attention is assumed"
         )

@@ -93,9 +93,9 @@ KNOWN_COMMITS: Final = {
 }
 """Builds by the first nine digits of their commit; 5266f24da is 0.4.0."""
 
-_RELEASE = re.compile(r"v?0\.(\d{1,3})(\.\d{1,3})?(-dev)?")
-_BUILD = re.compile(r"b?(\d{1,6})(-[0-9a-f]{7,40})?")
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_RELEASE = re.compile(r"v?0\.[0-9]{1,3}(\.[0-9]{1,3})?(-dev)?")
+_BUILD = re.compile(r"b?([0-9]{1,6})(-[0-9a-f]{7,40})?")
+_COMMIT = re.compile(r"(?!b[0-9]+$)[0-9a-f]{7,40}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from llamarig.memory import Estimate
+from llamarig.memory.engines import of_build
 from llamarig.plan.environment import uuid_of
 from llamarig.plan.load import Load
 from llamarig.plan.services import SLACK
@@ -107,6 +108,14 @@ def _model(spec: HostSpec, name: str, service: Service, found: Estimate) -> Iter
             f"compute buffers of the architecture {found.architecture} follow the general form and were not compared "
             "with the engine",
             "compare with the engine's own lines after the first start",
+            name,
+        )
+    if note := of_build(spec.engine.build_number).note:
+        yield Finding(
+            "engine-memory-model",
+            "note",
+            note,
+            "compare with the engine's own lines after the first start, or build one that was compared",
             name,
         )
     if found.trained_context and found.slot_context > found.trained_context:

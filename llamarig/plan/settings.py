@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llamarig.memory import Settings
+from llamarig.memory.engines import of_build
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Service
 
@@ -29,6 +30,7 @@ def settings_of(spec: HostSpec, service: Service) -> Settings:
         cache_ram_mib=service.cache_ram_mib,
         gpu_layers=None if service.gpu_layers == "all" else service.gpu_layers,
         attention_rotation=service.environment.get("LLAMA_ATTN_ROT_DISABLE", "0") == "0",
+        era=of_build(spec.engine.build_number).era,
     )
 
 

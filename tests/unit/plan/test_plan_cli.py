@@ -93,7 +93,7 @@ def test_memory_of_any_file_without_a_spec(project: Path) -> None:
         (["memory", "llama.gguf", "--context", "4096", "--n-max", "3"], "needs an MTP head"),
         (["memory", "tiny.gguf", "--context", "4096", "--backend", "rocm"], "--backend is 'rocm'"),
         (["memory", "tiny.gguf", "--context", "4096", "--cache-k", "q6_K"], "no KV cache type"),
-        (["memory", "tiny.gguf", "--context", "4096", "--engine", "b9000"], "memory model of engine b9000"),
+        (["memory", "tiny.gguf", "--context", "4096", "--engine", "latest"], "--engine is 'latest', which is no build"),
         (["memory", "none.gguf", "--context", "4096"], "name a GGUF file"),
         (["header", "inventory/box.yml"], "not a GGUF file"),
     ],
