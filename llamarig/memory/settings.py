@@ -45,6 +45,28 @@ class Settings:
     """Whether the engine may rotate K and V before it quantises them; LLAMA_ATTN_ROT_DISABLE turns it off."""
     era: Era = CURRENT
     """The engine's memory model."""
+    cards: int = 1
+    """Cards that the model is put on, in the order of ``--device``."""
+    split_mode: Literal["layer", "tensor"] = "layer"
+    """How several cards share it: whole layers, or a part of every tensor."""
+    tensor_split: tuple[float, ...] = ()
+    """Each card's share; empty: equal ones."""
+    pipeline: bool = True
+    """Whether a layer split may run four graphs at once; the server gives it up when memory is short."""
+    cpu_experts: int = 0
+    """Blocks, from the first, whose experts stay on the host (``--n-cpu-moe``)."""
+    overrides: tuple[tuple[str, int | None], ...] = ()
+    """Pattern and card (None: the host) of ``--override-tensor``; the first that a tensor's name matches counts."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Each card's share, equal ones when none are given."""
+        return self.tensor_split or (1.0,) * self.cards
+
+    @property
+    def overridden(self) -> bool:
+        """Whether any tensor's place is set by name."""
+        return bool(self.overrides) or self.cpu_experts > 0
 
     @property
     def mtp(self) -> bool:

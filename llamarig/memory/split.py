@@ -1,35 +1,48 @@
-"""Bytes by place: on the card, or in the host's RAM."""
+"""Bytes by place: on each card of a server, or in the host's RAM."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
 
-from llamarig.memory.settings import Settings
-from llamarig.memory.shape import Shape
-
-
-class Split(NamedTuple):
-    """Bytes on the card and in host RAM."""
-
-    device: int
-    host: int
-
-    def plus(self, size: int, *, on_device: bool) -> Split:
-        """The same with ``size`` more bytes at one of the places."""
-        return Split(self.device + size, self.host) if on_device else Split(self.device, self.host + size)
+Place = int | None
+"""Number of a card in the order of ``--device``; None for the host's RAM."""
 
 
-NOTHING = Split(0, 0)
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Bytes on each card, in the order of ``--device``, and in host RAM."""
+
+    cards: tuple[int, ...] = ()
+    """As long as the last card that holds anything; see :meth:`on`."""
+    host: int = 0
+
+    @property
+    def device(self) -> int:
+        """Bytes on all cards."""
+        return sum(self.cards)
+
+    def on(self, card: int) -> int:
+        """Bytes on one card."""
+        return self.cards[card] if card < len(self.cards) else 0
+
+    def plus(self, size: int, place: Place = None) -> Split:
+        """The same with ``size`` more bytes at one place."""
+        return self + (Split(host=size) if place is None else Split((0,) * place + (size,)))
+
+    def __add__(self, other: Split) -> Split:
+        """Both together, place by place."""
+        cards = tuple(a + b for a, b in zip_longest(self.cards, other.cards, fillvalue=0))
+        return Split(cards, self.host + other.host)
 
 
-def first_on_device(shape: Shape, settings: Settings) -> int:
-    """Number of the first block on the card; blocks and the output after it are there too.
+NOTHING = Split()
 
-    One more than the last block when only the output is, two more when nothing is. Source:
-    ``i_gpu_start`` in ``load_tensors``, src/llama-model.cpp; layers are counted with the MTP head.
-    """
-    total = len(shape.layers)
-    if settings.backend == "cpu":
-        return total + 1
-    offloaded = total + 1 if settings.gpu_layers is None else min(settings.gpu_layers, total + 1)
-    return total + 1 - offloaded
+
+def total(splits: Iterable[Split]) -> Split:
+    """All of them together."""
+    found = NOTHING
+    for split in splits:
+        found += split
+    return found

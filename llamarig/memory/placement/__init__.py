@@ -1,0 +1,1 @@
+"""Which part of a model lies on which card: layers, tensors, heads, adapters."""
