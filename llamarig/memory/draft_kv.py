@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from llamarig.memory import families
 from llamarig.memory.kv import Kinds, cached, layer_bytes
+from llamarig.memory.placement.caches import kv_at
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Layer, Shape
-from llamarig.memory.split import NOTHING, Split, first_on_device
+from llamarig.memory.split import Split, total
 from llamarig.memory.window import Window
 
 
@@ -45,8 +46,5 @@ def draft_kv_by_layer(shape: Shape, settings: Settings, window: Window) -> list[
 
 def draft_kv_bytes(shape: Shape, settings: Settings, window: Window) -> Split:
     """Bytes of the MTP context's KV cache by place."""
-    first = first_on_device(shape, settings)
-    total = NOTHING
-    for number, size in draft_kv_by_layer(shape, settings, window):
-        total = total.plus(size, on_device=number >= first)
-    return total
+    sizes = draft_kv_by_layer(shape, settings, window)
+    return total(kv_at(shape, settings, number, size) for number, size in sizes)

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from llamarig.memory import compressed, families
+from llamarig.memory.placement.caches import kv_at
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Layer, Shape
-from llamarig.memory.split import NOTHING, Split, first_on_device
+from llamarig.memory.split import Split, total
 from llamarig.memory.units import row_bytes
 from llamarig.memory.window import Window
 
@@ -65,8 +66,5 @@ def kv_by_layer(shape: Shape, settings: Settings, window: Window) -> list[int]:
 
 def kv_bytes(shape: Shape, settings: Settings, window: Window) -> Split:
     """Bytes of the target's KV cache by place."""
-    first = first_on_device(shape, settings)
-    total = NOTHING
-    for number, size in enumerate(kv_by_layer(shape, settings, window)):
-        total = total.plus(size, on_device=number >= first)
-    return total
+    sizes = enumerate(kv_by_layer(shape, settings, window))
+    return total(kv_at(shape, settings, number, size) for number, size in sizes)

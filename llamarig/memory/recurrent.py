@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from llamarig.memory import compressed, families
+from llamarig.memory.placement.caches import state_at
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Layer, Shape
-from llamarig.memory.split import NOTHING, Split, first_on_device
+from llamarig.memory.split import Split, total
 from llamarig.memory.units import F32_BYTES
 
 
@@ -40,8 +41,5 @@ def recurrent_by_layer(shape: Shape, settings: Settings) -> list[int]:
 
 def recurrent_bytes(shape: Shape, settings: Settings) -> Split:
     """Bytes of all copies by place."""
-    first = first_on_device(shape, settings)
-    total = NOTHING
-    for number, size in enumerate(recurrent_by_layer(shape, settings)):
-        total = total.plus(size, on_device=number >= first)
-    return total
+    sizes = enumerate(recurrent_by_layer(shape, settings))
+    return total(state_at(shape, settings, number, size) for number, size in sizes)
