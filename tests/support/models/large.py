@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.support.models import layouts
-from tests.support.models.model import Model
+from tests.support.models.model import Keys, Model
 
-_QWEN35 = {
+_QWEN35: Keys = {
     "context_length": 262_144,
     "attention.key_length": 256,
     "attention.value_length": 256,

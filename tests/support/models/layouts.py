@@ -19,6 +19,8 @@ class Style:
     bias: bool = False
     """Biases of Q, K and V."""
     qk_norm: bool = False
+    wide_qk_norm: bool = False
+    """The norms of Q and K are over all heads at once."""
     fused_qkv: bool = False
     fused_gate: bool = False
     """Gate and up in one matrix."""
@@ -44,9 +46,9 @@ def attention(weights: Weights, layer: int, style: Style, suffix: str = "") -> N
         if style.bias:
             weights.vector(layer, f"attn_{name}.bias", width)
     weights.matrix(layer, "attn_output", heads * value, model.embedding)
-    if style.qk_norm:
-        weights.vector(layer, "attn_q_norm.weight", head)
-        weights.vector(layer, "attn_k_norm.weight", head)
+    if style.qk_norm or style.wide_qk_norm:
+        weights.vector(layer, "attn_q_norm.weight", head * heads if style.wide_qk_norm else head)
+        weights.vector(layer, "attn_k_norm.weight", head * shared if style.wide_qk_norm else head)
 
 
 def feed_forward(weights: Weights, layer: int, *, fused: bool = False, gate: bool = True) -> None:
@@ -59,17 +61,22 @@ def feed_forward(weights: Weights, layer: int, *, fused: bool = False, gate: boo
     weights.matrix(layer, "ffn_down", ff, model.embedding)
 
 
-def experts(weights: Weights, layer: int, *, kind: str = "", gate: bool = True, bias: str = "") -> None:
-    """The router, the experts and, where the keys name its width, a shared one; ``bias`` names the router's."""
+def experts(
+    weights: Weights, layer: int, *, names: tuple[str, ...] = ("gate", "up"), kind: str = "", bias: str = ""
+) -> None:
+    """The router, the experts and, where the keys name its width, a shared one.
+
+    ``names`` are the matrices before the product, ``gate_up`` being two in one; ``bias`` names the router's.
+    """
     model = weights.model
     count = model.integer("expert_count")
     ff = model.integer("expert_feed_forward_length", model.per_layer("feed_forward_length")[layer])
     weights.vector(layer, "ffn_gate_inp.weight", model.embedding, count)
     if bias:
         weights.vector(layer, bias, count)
-    names = ("gate", "up") if gate else ("up",)
     for name in names:
-        weights.matrix(layer, f"ffn_{name}_exps", model.embedding, ff, count, kind=kind)
+        rows = 2 * ff if name == "gate_up" else ff
+        weights.matrix(layer, f"ffn_{name}_exps", model.embedding, rows, count, kind=kind)
     weights.matrix(layer, "ffn_down_exps", ff, model.embedding, count, kind=kind)
     shared = model.integer("expert_shared_feed_forward_length", ff * model.integer("expert_shared_count", 0))
     if shared:
@@ -162,5 +169,8 @@ GLM4MOE: Layout = partial(
     plain,
     style=Style(norms=("attn_norm", "post_attention_norm"), bias=True, qk_norm=True, router_bias="exp_probs_b.bias"),
 )
+OLMO2: Layout = partial(plain, style=Style(norms=("post_attention_norm", "post_ffw_norm"), wide_qk_norm=True))
+EXAONE4: Layout = partial(plain, style=Style(norms=("post_attention_norm", "post_ffw_norm"), qk_norm=True))
+SEED: Layout = partial(plain, style=Style(norms=("attn_norm", "post_attention_norm"), bias=True))
 QWEN35: Layout = delta_net
 QWEN3NEXT: Layout = partial(delta_net, joint_rates=True)

@@ -10,6 +10,30 @@ if TYPE_CHECKING:
     from tests.support.models.weights import Weights
 
 Value = int | float | bool | str | list[int] | list[bool]
+Keys = dict[str, Value]
+
+
+def blocks(layers: int, embedding: int, ff: int, heads: tuple[int, int], context: int) -> Keys:
+    """The numbers that every transformer has; ``heads`` are those of Q and of K and V."""
+    return {
+        "block_count": layers,
+        "embedding_length": embedding,
+        "feed_forward_length": ff,
+        "attention.head_count": heads[0],
+        "attention.head_count_kv": heads[1],
+        "context_length": context,
+    }
+
+
+def experts(count: int, used: int, ff: int, shared: int = 0) -> Keys:
+    """Experts of ``ff`` inner elements, ``shared`` of them in the expert that is always there."""
+    keys: Keys = {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": ff}
+    return keys | ({"expert_shared_feed_forward_length": shared} if shared else {})
+
+
+def heads(key: int, value: int = 0) -> Keys:
+    """Elements of a K and of a V head, where they are not embedding / heads."""
+    return {"attention.key_length": key, "attention.value_length": value or key}
 
 
 @dataclass(frozen=True)

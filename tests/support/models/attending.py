@@ -1,0 +1,268 @@
+"""Models with attention in every layer, one or two of each architecture that people serve."""
+
+from __future__ import annotations
+
+from tests.support.models import layouts, special
+from tests.support.models.model import Model, blocks, experts, heads
+
+_GLM_FLASH = {"attention.q_lora_rank": 768, "attention.kv_lora_rank": 512, "rope.dimension_count": 64}
+_GEMMA4 = {"attention.key_length_swa": 256, "attention.value_length_swa": 256}
+_GRANITE = {"logit_scale": 16.0, "residual_scale": 0.22, "embedding_scale": 12.0, "attention.scale": 0.0078125}
+
+ATTENDING = (
+    Model(
+        "mistral-7b",
+        "llama",
+        32_768,
+        layouts.LLAMA,
+        {**blocks(32, 4096, 14_336, (32, 8), 32_768), "rope.dimension_count": 128},
+        "mistralai/Mistral-7B-Instruct-v0.3",
+    ),
+    Model(
+        "mixtral-8x7b",
+        "llama",
+        32_000,
+        layouts.LLAMA,
+        {**blocks(32, 4096, 14_336, (32, 8), 32_768), "rope.dimension_count": 128}
+        | {"expert_count": 8, "expert_used_count": 2},
+        "mistralai/Mixtral-8x7B-Instruct-v0.1",
+    ),
+    Model(
+        "ministral3-8b",
+        "mistral3",
+        131_072,
+        layouts.LLAMA,
+        {**blocks(34, 4096, 14_336, (32, 8), 262_144), **heads(128), "attention.temperature_scale": 0.1},
+        "mistralai/Ministral-3-8B-Instruct-2512",
+    ),
+    Model(
+        "qwen2.5-7b",
+        "qwen2",
+        152_064,
+        layouts.QWEN2,
+        blocks(28, 3584, 18_944, (28, 4), 32_768),
+        "Qwen/Qwen2.5-7B-Instruct",
+    ),
+    Model(
+        "qwen2.5-0.5b",
+        "qwen2",
+        151_936,
+        layouts.QWEN2,
+        blocks(24, 896, 4864, (14, 2), 32_768),
+        "Qwen/Qwen2.5-0.5B-Instruct",
+        tied=True,
+    ),
+    Model(
+        "qwen1.5-moe-a2.7b",
+        "qwen2moe",
+        151_936,
+        layouts.QWEN2MOE,
+        {**blocks(24, 2048, 5632, (16, 16), 8192), **experts(60, 4, 1408, 5632)},
+        "Qwen/Qwen1.5-MoE-A2.7B-Chat",
+    ),
+    Model(
+        "qwen3-0.6b",
+        "qwen3",
+        151_936,
+        layouts.QWEN3,
+        {**blocks(28, 1024, 3072, (16, 8), 40_960), **heads(128)},
+        "Qwen/Qwen3-0.6B",
+        tied=True,
+    ),
+    Model(
+        "gemma-2b",
+        "gemma",
+        256_000,
+        layouts.LLAMA,
+        {**blocks(18, 2048, 16_384, (8, 1), 8192), **heads(256)},
+        "google/gemma-2b-it",
+        tied=True,
+    ),
+    Model(
+        "gemma2-9b",
+        "gemma2",
+        256_000,
+        layouts.GEMMA2,
+        {**blocks(42, 3584, 14_336, (16, 8), 8192), **heads(256), "attention.sliding_window": 4096}
+        | {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+        "google/gemma-2-9b-it",
+        tied=True,
+    ),
+    Model(
+        "gemma3-1b",
+        "gemma3",
+        262_144,
+        layouts.GEMMA3,
+        {**blocks(26, 1152, 6912, (4, 1), 32_768), **heads(256), "attention.sliding_window": 512},
+        "google/gemma-3-1b-it",
+        tied=True,
+    ),
+    Model(
+        "gemma3n-e2b",
+        "gemma3n",
+        262_144,
+        special.gemma3n,
+        {**blocks(30, 2048, 8192, (8, 2), 32_768), **heads(256), "attention.sliding_window": 512}
+        | {"attention.sliding_window_pattern": [layer % 5 < 4 for layer in range(30)]},
+        "google/gemma-3n-E2B-it",
+        tied=True,
+    ),
+    Model(
+        "gemma4-e2b",
+        "gemma4",
+        262_144,
+        special.gemma4,
+        {**blocks(35, 1536, 6144, (8, 1), 131_072), **heads(512), **_GEMMA4}
+        | {
+            "feed_forward_length": [6144] * 15 + [12_288] * 20,
+            "attention.sliding_window": 512,
+            "attention.sliding_window_pattern": [layer % 5 < 4 for layer in range(35)],
+            "attention.shared_kv_layers": 20,
+            "embedding_length_per_layer_input": 256,
+        },
+        "google/gemma-4-E2B-it",
+        tied=True,
+    ),
+    Model(
+        "gemma4-26b-a4b",
+        "gemma4",
+        262_144,
+        special.gemma4,
+        {**blocks(30, 2816, 2112, (16, 8), 262_144), **heads(512), **_GEMMA4, **experts(128, 8, 704)}
+        | {
+            "attention.head_count_kv": [8 if layer % 6 < 5 else 2 for layer in range(30)],
+            "attention.sliding_window": 1024,
+            "attention.sliding_window_pattern": [layer % 6 < 5 for layer in range(30)],
+            "embedding_length_per_layer_input": 0,
+        },
+        "google/gemma-4-26B-A4B-it",
+        tied=True,
+    ),
+    Model(
+        "command-r7b",
+        "cohere2",
+        256_000,
+        layouts.COHERE2,
+        {**blocks(32, 4096, 14_336, (32, 8), 131_072), "attention.sliding_window": 4096, "logit_scale": 0.25},
+        "CohereLabs/c4ai-command-r7b-12-2024",
+        tied=True,
+    ),
+    Model(
+        "olmo2-7b",
+        "olmo2",
+        100_352,
+        layouts.OLMO2,
+        blocks(32, 4096, 11_008, (32, 32), 4096),
+        "allenai/OLMo-2-1124-7B-Instruct",
+    ),
+    Model(
+        "exaone4-1.2b",
+        "exaone4",
+        102_400,
+        layouts.EXAONE4,
+        blocks(30, 2048, 4096, (32, 8), 65_536),
+        "LGAI-EXAONE/EXAONE-4.0-1.2B",
+        tied=True,
+    ),
+    Model(
+        "seed-oss-36b",
+        "seed_oss",
+        155_136,
+        layouts.SEED,
+        {**blocks(64, 5120, 27_648, (80, 8), 524_288), **heads(128)},
+        "ByteDance-Seed/Seed-OSS-36B-Instruct",
+    ),
+    Model("phi4", "phi3", 100_352, layouts.PHI3, blocks(40, 5120, 17_920, (40, 10), 16_384), "microsoft/phi-4"),
+    Model(
+        "smollm3-3b",
+        "smollm3",
+        128_256,
+        layouts.LLAMA,
+        blocks(36, 2048, 11_008, (16, 4), 65_536),
+        "HuggingFaceTB/SmolLM3-3B",
+        tied=True,
+    ),
+    Model(
+        "granite-3.3-8b",
+        "granite",
+        49_159,
+        layouts.LLAMA,
+        {**blocks(40, 4096, 12_800, (32, 8), 131_072), **_GRANITE},
+        "ibm-granite/granite-3.3-8b-instruct",
+        tied=True,
+    ),
+    Model(
+        "granite-3.1-3b-a800m",
+        "granitemoe",
+        49_155,
+        layouts.LLAMA,
+        {**blocks(32, 1536, 512, (24, 8), 131_072), **_GRANITE, "expert_count": 40, "expert_used_count": 8},
+        "ibm-granite/granite-3.1-3b-a800m-instruct",
+        tied=True,
+    ),
+    Model(
+        "glm4-9b",
+        "glm4",
+        151_552,
+        layouts.GLM4,
+        {**blocks(40, 4096, 13_696, (32, 2), 32_768), **heads(128), "rope.dimension_count": 64},
+        "zai-org/GLM-4-9B-0414",
+    ),
+    Model(
+        "glm4.5-air",
+        "glm4moe",
+        151_552,
+        layouts.GLM4MOE,
+        {**blocks(47, 4096, 10_944, (96, 8), 131_072), **heads(128), **experts(128, 8, 1408)}
+        | {
+            "rope.dimension_count": 64,
+            "expert_shared_count": 1,
+            "leading_dense_block_count": 1,
+            "expert_weights_scale": 1.0,
+            "expert_weights_norm": True,
+            "nextn_predict_layers": 1,
+        },
+        "zai-org/GLM-4.5-Air",
+    ),
+    Model(
+        "llama4-scout",
+        "llama4",
+        202_048,
+        special.llama4,
+        {**blocks(48, 5120, 16_384, (40, 8), 10_485_760), **heads(128), **experts(16, 1, 8192, 8192)}
+        | {"interleave_moe_layer_step": 1, "rope.dimension_count": 128},
+        "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+    ),
+    Model(
+        "deepseek-v2-lite",
+        "deepseek2",
+        102_400,
+        special.deepseek2,
+        {**blocks(27, 2048, 10_944, (16, 1), 163_840), **heads(576, 512), **experts(64, 6, 1408)}
+        | {
+            "attention.kv_lora_rank": 512,
+            "attention.key_length_mla": 192,
+            "attention.value_length_mla": 128,
+            "rope.dimension_count": 64,
+            "expert_shared_count": 2,
+            "leading_dense_block_count": 1,
+        },
+        "deepseek-ai/DeepSeek-V2-Lite-Chat",
+    ),
+    Model(
+        "glm4.7-flash",
+        "deepseek2",
+        154_880,
+        special.deepseek2,
+        {**blocks(47, 2048, 10_240, (20, 1), 202_752), **heads(576, 512), **experts(64, 4, 1536), **_GLM_FLASH}
+        | {
+            "attention.key_length_mla": 256,
+            "attention.value_length_mla": 256,
+            "expert_shared_count": 1,
+            "leading_dense_block_count": 1,
+            "expert_weights_scale": 1.8,
+            "expert_weights_norm": True,
+        },
+        "zai-org/GLM-4.7-Flash",
+    ),
+)
