@@ -47,4 +47,4 @@ def draft_kv_by_layer(shape: Shape, settings: Settings, window: Window) -> list[
 def draft_kv_bytes(shape: Shape, settings: Settings, window: Window) -> Split:
     """Bytes of the MTP context's KV cache by place."""
     sizes = draft_kv_by_layer(shape, settings, window)
-    return total(kv_at(shape, settings, number, size) for number, size in sizes)
+    return total(kv_at(shape, settings, number, size) for number, size in sizes if size)

@@ -31,7 +31,7 @@ def padded_v(shape: Shape, settings: Settings) -> int:
 
     Source: TAG_V_CACHE_VARIABLE in src/llama-kv-cache.cpp.
     """
-    return 0 if settings.flash_attention else max(layer.v_head * layer.kv_heads for layer in shape.layers)
+    return 0 if settings.flash_attention else max((layer.v_head * layer.kv_heads for layer in shape.layers), default=0)
 
 
 def cell_bytes(layer: Layer, kinds: Kinds, widest: int) -> int:
@@ -66,5 +66,5 @@ def kv_by_layer(shape: Shape, settings: Settings, window: Window) -> list[int]:
 
 def kv_bytes(shape: Shape, settings: Settings, window: Window) -> Split:
     """Bytes of the target's KV cache by place."""
-    sizes = enumerate(kv_by_layer(shape, settings, window))
-    return total(kv_at(shape, settings, number, size) for number, size in sizes)
+    sizes = kv_by_layer(shape, settings, window)
+    return total(kv_at(shape, settings, number, size) for number, size in enumerate(sizes) if size)

@@ -41,5 +41,5 @@ def recurrent_by_layer(shape: Shape, settings: Settings) -> list[int]:
 
 def recurrent_bytes(shape: Shape, settings: Settings) -> Split:
     """Bytes of all copies by place."""
-    sizes = enumerate(recurrent_by_layer(shape, settings))
-    return total(state_at(shape, settings, number, size) for number, size in sizes)
+    sizes = recurrent_by_layer(shape, settings)
+    return total(state_at(shape, settings, number, size) for number, size in enumerate(sizes) if size)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llamarig.errors import RigError
 from llamarig.gguf.header import Header
-from llamarig.memory import families
+from llamarig.memory import families, patterns
 
 _ARCHITECTURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_LAYERS = 512
@@ -28,6 +28,15 @@ class Layer:
     mtp: bool = False
     heads: int = 0
     kv_heads: int = 0
+    k_head: int = 0
+    """Elements of one K head."""
+    v_head: int = 0
+    index_k: int = 0
+    """Elements of the indexer's key; 0 when the layer keeps none."""
+    index_v: int = 0
+    """Elements that the indexer's cache keeps beside the key without need."""
+    compression: int = 0
+    """Tokens that one compressed key stands for; 0 when the layer compresses none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,8 @@ class Shape:
     experts_used: int = 0
     expert_ff: int = 0
     shared_ff: int = 0
+    index_head: int = 0
+    """Elements of the indexer's head, where attention is sparse."""
 
     @property
     def trunk(self) -> tuple[Layer, ...]:
@@ -88,7 +99,8 @@ def read_shape(header: Header) -> Shape:
     embedding = header.integer(".embedding_length")
     if embedding == 0:
         raise RigError(what=f"the header claims rows without elements ({arch}.embedding_length is 0)")
-    layers = _layers(header, arch, count, embedding)
+    trunk = count - _mtp(header, count)
+    layers = _layers(header, trunk, count, embedding)
     conv, state, inner, width = _state_sizes(header, embedding)
     return Shape(
         architecture=arch,
@@ -99,89 +111,84 @@ def read_shape(header: Header) -> Shape:
         state_elements=state,
         inner=inner,
         conv_width=width,
-        window=_window(header, arch),
+        window=patterns.window(header, trunk),
         trained_context=header.integer(".context_length", 0),
         head=_head_width(header, embedding, ".attention.key_length"),
-        known=arch in families.KNOWN,
+        known=_known(header),
         experts_used=header.integer(".expert_used_count", 0),
         expert_ff=header.integer(".expert_feed_forward_length", 0),
         shared_ff=header.integer(".expert_shared_feed_forward_length", 0),
+        index_head=header.integer(".attention.indexer.key_length", 0),
     )
 
 
-def _head_width(header: Header, embedding: int, key: str, default: int = 0) -> int:
-    heads = max(header.per_layer(".attention.head_count", 1, 0))
-    if not heads:
-        return 0
-    return header.integer(key, default or embedding // heads)
+def _known(header: Header) -> bool:
+    """Whether the layout is known; a dflash drafter on deepseek4's blocks keeps another one."""
+    arch = header.architecture
+    return arch in families.KNOWN and not (arch == "dflash" and header.integer(".hyper_connection.count", 0))
 
 
-def _window(header: Header, arch: str) -> int:
-    rule = families.SLIDING.get(arch)
-    return 0 if rule is None else header.integer(".attention.sliding_window", rule.window or 0)
-
-
-def _sliding(header: Header, arch: str, count: int) -> list[bool]:
-    """Which layers slide; source: ``llama_hparams::set_swa_pattern`` in src/llama-hparams.cpp."""
-    rule = families.SLIDING.get(arch)
-    if rule is None or not _window(header, arch):
-        return [False] * count
-    pattern = header.metadata.get(f"{arch}.attention.sliding_window_pattern")
-    if isinstance(pattern, tuple):
-        return [bool(item) for item in header.per_layer(".attention.sliding_window_pattern", count)]
-    period = header.integer(".attention.sliding_window_pattern", rule.period)
-    return [period == 0 or number % period < period - 1 for number in range(count)]
-
-
-def _recurrent(header: Header, arch: str, count: int, mtp: int, kv_heads: tuple[int, ...]) -> list[bool]:
-    """Which layers keep a state: ``is_recr_impl`` of each architecture."""
-    if arch in families.INTERVAL:
-        listed = header.metadata.get(f"{arch}.attention.recurrent_layers")
-        if isinstance(listed, tuple):
-            return [bool(item) for item in header.per_layer(".attention.recurrent_layers", count)]
-        interval = header.integer(".full_attention_interval", 4)
-        if interval == 0:
-            raise RigError(what=f"the header claims attention in every 0th layer ({arch}.full_attention_interval)")
-        return [number < count - mtp and (number + 1) % interval != 0 for number in range(count)]
-    if arch in families.BY_KV_HEADS:
-        return [heads == 0 for heads in kv_heads]
-    return [arch in families.BOTH or arch in families.RECURRENT] * count
-
-
-def _layers(header: Header, arch: str, count: int, embedding: int) -> tuple[Layer, ...]:
+def _mtp(header: Header, count: int) -> int:
+    """Layers of the MTP head at the end of the stack."""
+    arch = header.architecture
     mtp = header.integer(".nextn_predict_layers", 0)
+    if arch in families.BORROWING:
+        return 0
     if not 0 <= mtp < count:
         raise RigError(what=f"the header claims {mtp} MTP layers of {count}")
+    if arch in families.COMPRESSED and f"blk.{count - mtp}.nextn.eh_proj.weight" not in header.by_name:
+        return 0
+    return mtp
+
+
+def _head_width(header: Header, embedding: int, key: str) -> int:
+    """Elements of a head; none in a model whose first layer has no heads, as ``load_hparams`` has it."""
+    heads = header.per_layer(".attention.head_count", 1, 0)[0]
+    if not heads and header.architecture != "plamo2":
+        return 0
+    return header.integer(key, embedding // heads if heads else 0)
+
+
+def _layers(header: Header, trunk: int, count: int, embedding: int) -> tuple[Layer, ...]:
+    arch = header.architecture
     heads = header.per_layer(".attention.head_count", count, 0)
-    kv_heads = header.per_layer(".attention.head_count_kv", count) if _has(header, arch) else heads
+    kv_heads = header.per_layer(".attention.head_count_kv", count) if _has(header, "head_count_kv") else heads
     ff = header.per_layer(".feed_forward_length", count, 0)
-    recurrent = _recurrent(header, arch, count, mtp, kv_heads)
+    recurrent = patterns.recurrent(header, trunk, count, kv_heads, ff)
     _attends(arch, heads, kv_heads, recurrent)
-    sliding = _sliding(header, arch, count)
-    shared = header.integer(".attention.shared_kv_layers", 0)
+    sliding = patterns.sliding(header, trunk, count, recurrent)
+    kept = families.KEPT_LAYERS.get(arch, count - header.integer(".attention.shared_kv_layers", 0))
+    keeps = patterns.attends(header, kept, count, recurrent, ff)
+    indexed = patterns.indexed(header, trunk, count)
     key = _head_width(header, embedding, ".attention.key_length")
     value = _head_width(header, embedding, ".attention.value_length")
-    key_sliding = _head_width(header, embedding, ".attention.key_length_swa", key)
-    value_sliding = _head_width(header, embedding, ".attention.value_length_swa", value)
-    latent = arch in families.LATENT and ".attention.key_length_mla" in _suffixes(header, arch)
+    if arch == "kimi-k3":
+        value = header.integer(".attention.kv_lora_rank")
+    key_sliding = header.integer(".attention.key_length_swa", key)
+    value_sliding = header.integer(".attention.value_length_swa", value)
+    latent = arch in families.COMPRESSED or (arch in families.LATENT and _has(header, "key_length_mla"))
+    index = header.integer(".attention.indexer.key_length") if any(indexed) else 0
+    ratios = header.per_layer(".attention.compress_ratios", count) if arch in families.COMPRESSED else (0,) * count
     layers = []
     for number in range(count):
-        keeps = (not recurrent[number] or arch in families.BOTH) and number < count - shared
-        if arch.startswith("nemotron_h") and ff[number]:
-            keeps = recurrent[number] = False
         k = key_sliding if sliding[number] else key
         v = value_sliding if sliding[number] else value
         layers.append(
             Layer(
-                k_width=k * kv_heads[number] if keeps else 0,
-                v_width=v * kv_heads[number] if keeps and not latent else 0,
+                k_width=k * kv_heads[number] if keeps[number] else 0,
+                v_width=v * kv_heads[number] if keeps[number] and not latent else 0,
                 query_width=k * heads[number],
                 ff=ff[number],
                 recurrent=recurrent[number],
                 sliding=sliding[number],
-                mtp=number >= count - mtp,
+                mtp=number >= trunk,
                 heads=heads[number],
                 kv_heads=kv_heads[number],
+                k_head=k,
+                v_head=v,
+                index_k=index if indexed[number] else 0,
+                index_v=v if indexed[number] and not latent else 0,
+                compression=ratios[number],
             )
         )
     return tuple(layers)
@@ -199,26 +206,34 @@ def _attends(arch: str, heads: tuple[int, ...], kv_heads: tuple[int, ...], recur
         )
 
 
-def _has(header: Header, arch: str) -> bool:
-    return f"{arch}.attention.head_count_kv" in header.metadata
-
-
-def _suffixes(header: Header, arch: str) -> set[str]:
-    return {key.removeprefix(arch) for key in header.metadata}
+def _has(header: Header, key: str) -> bool:
+    return f"{header.architecture}.attention.{key}" in header.metadata
 
 
 def _state_sizes(header: Header, embedding: int) -> tuple[int, int, int, int]:
     """R and S in f32 elements, inner width and convolution channels.
 
-    Source: ``n_embd_r`` and ``n_embd_s`` in src/llama-hparams.cpp.
+    Source: ``n_embd_r`` and ``n_embd_s`` in src/llama-hparams.cpp, in their order.
     """
+    heads = header.per_layer(".attention.head_count", 1, 0)[0]
+    kernel = header.integer(".ssm.conv_kernel", 0)
+    wkv = header.integer(".wkv.head_size", 0)
+    if wkv:
+        shifts = header.integer(".token_shift_count", 2)
+        return shifts * embedding, embedding * wkv, embedding, embedding
     short = header.integer(".shortconv.l_cache", 0)
     if short:
         return embedding * (short - 1), 0, embedding, 3 * embedding
+    delta = header.integer(".kda.head_dim", 0)
+    if delta:
+        stream = heads * delta
+        return 3 * (kernel - 1 if kernel else 3) * stream, delta * stream, stream, 3 * stream
+    if header.architecture == "minimax-01":
+        head = _head_width(header, embedding, ".attention.key_length")
+        return 0, head * head * heads, head * heads, 0
     inner = header.integer(".ssm.inner_size", 0)
     if not inner:
         return 0, 0, 0, 0
-    kernel = header.integer(".ssm.conv_kernel", 0)
     state = header.integer(".ssm.state_size", 0)
     groups = header.integer(".ssm.group_count", 0)
     width = inner + 2 * groups * state
