@@ -14,18 +14,26 @@ from llamarig.plan.types import Finding, Plan
 from llamarig.spec.host import HostSpec
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+_NO_LOADS: Mapping[str, Load] = MappingProxyType({})
 
 
 def plan_host(
-    spec: HostSpec, headers: Headers, *, learned: Mapping[str, str] = _NONE, with_alternatives: bool = True
+    spec: HostSpec,
+    headers: Headers,
+    *,
+    learned: Mapping[str, str] = _NONE,
+    with_alternatives: bool = True,
+    loads: Mapping[str, Load] = _NO_LOADS,
 ) -> Plan:
     """Plan ``spec``; pure: the same input always gives the same plan.
 
     ``headers`` holds the model headers by model name, and ``<model>/projector`` for projectors; a missing one
     or None gives the finding ``header-unknown``. ``learned`` holds UUIDs of cards that an
     apply has learned. A plan that does not fit has findings of severity ``error`` and says what would fit.
+    ``loads`` holds what services take that was computed before, of this spec or of one that differs in other
+    services alone.
     """
-    loads = {name: load_of(spec, name, headers) for name in spec.services}
+    loads = {name: loads[name] if name in loads else load_of(spec, name, headers) for name in spec.services}
     devices = device_plans(spec, loads, learned)
     ram = ram_plan(spec, loads)
     findings = [*_findings(spec, loads, learned), *fit_findings(spec, devices, ram)]
