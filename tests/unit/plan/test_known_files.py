@@ -1,0 +1,154 @@
+"""The table of known files: what it states, how it is found in, and how a project's own word comes first."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from llamarig.catalog.known_files import PROJECT_FILE, UNLOCKED, KnownFile, quant_class, table
+from llamarig.errors import RigError
+from llamarig.memory import read_shape
+from llamarig.plan.stand_in import composed, scaled
+from tests.support.big_models import header_of, qwen35_27b
+
+GUIDE_GB = {
+    "UD-IQ2_XXS": 9.01, "UD-IQ3_XXS": 11.91, "Q3_K_M": 13.82, "Q4_0": 16.06, "UD-Q4_K_XL": 17.92,
+    "UD-Q6_K_XL": 25.92, "UD-Q8_K_XL": 31.46,
+}  # fmt: skip
+"""The ends of the sizing guide's ranges, as published."""
+FIRST = "fdd03b8bbd279c1694563650e79d85a2373d9934"
+
+
+def test_every_file_says_where_it_is_from_and_what_is_known_of_it() -> None:
+    found = table()
+    assert len(found.files) > 70
+    for each in found.files:
+        assert each.source
+        assert (each.size is None) != (each.size_gb is None), each.file
+        assert each.sha256 == UNLOCKED or len(each.sha256) == 64
+        assert each.revision == UNLOCKED or len(each.revision) == 40
+    hashes = [each.sha256 for each in found.files if each.sha256 != UNLOCKED]
+    assert len(hashes) == len(set(hashes)), "one content is listed twice"
+
+
+def test_the_sizes_are_those_of_the_sizing_guide() -> None:
+    first = {each.quant: each for each in table().of("qwen3.8-27b") if each.revision == FIRST}
+    assert {quant: round((first[quant].size or 0) / 1e9, 2) for quant in GUIDE_GB} == GUIDE_GB
+
+
+def test_the_same_label_is_not_the_same_file() -> None:
+    sizes = {each.most_bytes for each in table().of("qwen3.8-27b") if each.quant == "Q4_K_M"}
+    assert len(sizes) >= 4
+    assert max(sizes) - min(sizes) > 2_000_000_000
+
+
+def test_a_rounded_figure_is_not_taken_for_exact() -> None:
+    rounded = next(each for each in table().files if each.size_gb == 16.81)
+    assert rounded.size is None
+    assert rounded.most_bytes == 16_815_000_000
+
+
+@pytest.mark.parametrize(
+    ("label", "bits"),
+    [("Q4_K_M", 4), ("UD-IQ2_XXS", 2), ("UD-Q6_K_XL", 6), ("NVFP4", 4), ("MXFP4", 4), ("BF16", 16), ("Q8_0", 8),
+     ("IQ1_M", 1), ("MEDIUM", 0), ("", 0)],
+)  # fmt: skip
+def test_the_class_is_what_the_label_claims(label: str, bits: int) -> None:
+    assert quant_class(label) == bits
+
+
+def test_models_go_by_the_names_that_people_write() -> None:
+    found = table()
+    assert found.model("qwen3.8-27b") == found.model("Qwen3.8 27B") == found.model("QWEN3.8_27B") == "qwen3.8-27b"
+    with pytest.raises(RigError) as refused:
+        found.model("qwen3.8-72b")
+    assert "did you mean qwen3.8-27b" in refused.value.fix
+    with pytest.raises(RigError, match="no known files") as unknown:
+        found.model("zzzz")
+    assert PROJECT_FILE in unknown.value.fix
+
+
+def test_a_file_of_a_spec_is_recognised() -> None:
+    found = table()
+    q4 = found.identify(
+        sha256="7e78da5d7e3ae28d178121f58646953305f3e5bd3cb46f4a75584e8b6c6fe169", repo=None, file=None, size=None
+    )
+    assert q4 is not None
+    assert q4.quant == "Q4_K_M"
+    by_place = found.identify(sha256=UNLOCKED, repo=q4.repo, file=q4.file, size=None)
+    assert by_place == q4
+    assert found.identify(sha256=UNLOCKED, repo=q4.repo, file=q4.file, size=1) is None
+    by_bytes = found.identify(sha256=None, repo=None, file=None, size=17_125_207_136)
+    assert by_bytes is not None
+    assert by_bytes.quant == "NVFP4"
+    assert found.identify(sha256=None, repo="a/b", file="c.gguf", size=123) is None
+
+
+def test_a_project_s_own_table_comes_first(tmp_path: Path) -> None:
+    assert table(tmp_path) is table()
+    text = f"""schema-version: 1
+models:
+  qwen3.8-27b:
+    - repo: unsloth/Qwen3.8-27B-GGUF
+      revision: {"a" * 40}
+      mtp: true
+      source: the hub's tree listing
+      files: [{{file: Qwen3.8-27B-Q4_K_M.gguf, quant: Q4_K_M, size: 123, sha256: {"b" * 64}}}]
+  own:
+    - {{repo: me/own, source: mine, files: [{{file: own.gguf, quant: Q8_0, size: 5}}]}}
+"""
+    (tmp_path / PROJECT_FILE).write_text(text)
+    found = table(tmp_path)
+    ours = [each for each in found.of("qwen3.8-27b") if each.repo == "unsloth/Qwen3.8-27B-GGUF"]
+    assert [(each.size, each.revision) for each in ours] == [(123, "a" * 40)]
+    assert [each.file for each in found.of("own")] == ["own.gguf"]
+    assert len(found.of("gpt-oss-20b")) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["models: {", "schema-version: 2\nmodels: {}", "[]", "schema-version: 1\nmodels: {x: [{}]}"]
+)
+def test_a_wrong_table_of_a_project_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / PROJECT_FILE).write_text(text)
+    with pytest.raises(RigError, match="not usable"):
+        table(tmp_path)
+
+
+def known(quant: str) -> KnownFile:
+    return next(each for each in table().of("qwen3.8-27b") if each.quant == quant and each.revision == FIRST)
+
+
+def test_a_composed_header_has_the_model_s_dimensions_and_the_file_s_bytes() -> None:
+    model = table().models["qwen3.8-27b"]
+    header = composed(model, known("Q4_K_M"))
+    assert header is not None
+    real = read_shape(header_of(qwen35_27b()))
+    assert read_shape(header) == real
+    assert sum(each.size for each in header.tensors) == pytest.approx(17_106_775_008, abs=1000)
+    weights = sum(math.prod(each.dims) for each in header.tensors)
+    assert weights == pytest.approx(model.parameters, rel=0.001)
+    # A server's log of August 2026 says 682.03 MiB for a Q4_K embedding of this model.
+    assert header.by_name["token_embd.weight"].size / (1 << 20) == pytest.approx(682.03, abs=0.01)
+
+
+def test_a_file_without_the_mtp_head_has_one_block_less() -> None:
+    model = table().models["qwen3.8-27b"]
+    bare = next(each for each in table().of("qwen3.8-27b") if not each.mtp and each.quant == "UD-IQ4_XS")
+    header = composed(model, bare)
+    assert header is not None
+    assert not read_shape(header).mtp_layers
+    assert len(read_shape(header).layers) == 64
+
+
+def test_without_dimensions_nothing_is_composed() -> None:
+    [file] = table().of("qwen3.5-4b")
+    assert composed(table().models["qwen3.5-4b"], file) is None
+
+
+def test_another_quant_has_the_same_shares() -> None:
+    header = header_of(qwen35_27b())
+    other = scaled(header, 9_010_048_064)
+    assert read_shape(other) == read_shape(header)
+    assert sum(each.size for each in other.tensors) == pytest.approx(9_010_048_064 - header.data_start, rel=1e-6)
