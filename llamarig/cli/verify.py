@@ -15,13 +15,16 @@ def verify(
     hosts: Annotated[list[str] | None, typer.Argument(help="Hosts to prove.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Hash releases and models again.")] = False,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Hold the planned memory against the processes, and store it for plans.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Exit 1 when a check fails, 3 when a host cannot be asked."""
     from llamarig.cli.context import project_root, select
     from llamarig.prove.hosts import prove_hosts
 
-    proofs = prove_hosts(project_root(), select(hosts or [], all_), deep=deep)
+    proofs = prove_hosts(project_root(), select(hosts or [], all_), deep=deep, memory=memory)
     if json_:
         _print_json(proofs)
     else:

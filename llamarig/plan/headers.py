@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from llamarig.gguf import Header, default_cache, find_header
 from llamarig.plan.host import plan_host
+from llamarig.plan.measured import read_measured
 from llamarig.plan.types import Plan
 from llamarig.spec.host import HostSpec
-
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def gather_headers(spec: HostSpec, project_root: Path, cache: Path | None = None) -> dict[str, Header | None]:
@@ -28,8 +25,7 @@ def gather_headers(spec: HostSpec, project_root: Path, cache: Path | None = None
     return headers
 
 
-def plan_project(
-    spec: HostSpec, project_root: Path, *, cache: Path | None = None, learned: Mapping[str, str] = _NONE
-) -> Plan:
-    """Plan ``spec`` with whatever headers the project and the cache hold."""
-    return plan_host(spec, gather_headers(spec, project_root, cache), learned=learned)
+def plan_project(spec: HostSpec, project_root: Path, *, cache: Path | None = None) -> Plan:
+    """Plan ``spec`` with whatever headers the project and the cache hold, and what was measured on the host."""
+    measured = read_measured(project_root, spec.host)
+    return plan_host(spec, gather_headers(spec, project_root, cache), measured=measured)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from llamarig.prove.fit_tool import fit_arguments
 from llamarig.prove.hostile import integer, mapping, text
 from llamarig.render.wanted import RELEASES
 
 
-def probe_services(wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    """The ``services`` argument of the module rig_probe for a wanted state (``Wanted.to_json()``)."""
+def probe_services(wanted: dict[str, Any], *, memory: bool = False) -> list[dict[str, Any]]:
+    """The ``services`` argument of the module rig_probe for a wanted state (``Wanted.to_json()``).
+
+    ``memory`` asks for the process's memory and the engine's fit tool as well.
+    """
     key_files = {credential["service"]: credential["path"] for credential in wanted["credentials"]}
     return [
         {
@@ -22,6 +26,7 @@ def probe_services(wanted: dict[str, Any]) -> list[dict[str, Any]]:
             "key_file": key_files.get(service["name"], "") if service["keyed"] else "",
             "gpu": service["backend"] == "cuda",
             "release": f"{RELEASES}/{wanted['release']['id']}",
+            "fit": fit_arguments(service["argv"]) if memory else [],
         }
         for service in wanted["services"]
     ]

@@ -16,8 +16,9 @@ from llamarig.prove import Check, evaluate, probe_services
 
 class ActionModule(ActionBase):
     """Arguments: ``wanted`` and, unless it follows from that, ``probe`` (docs/contracts.md). ``wanted`` may be text
-    from a host, which is checked. ``before`` are the units as observed when the run began. Fails when a check does;
-    ``checks`` and ``observed`` are returned either way."""
+    from a host, which is checked. ``before`` are the units as observed when the run began. ``memory`` asks what
+    memory the services take, which is returned as ``measured`` and not judged. Fails when a check does; ``checks``
+    and ``observed`` are returned either way."""
 
     _requires_connection = True
     _supports_check_mode = True
@@ -37,7 +38,9 @@ class ActionModule(ActionBase):
         seen = self._execute_module("rig_observe", module_args={"probe": probe}, task_vars=task_vars)
         if "observed" not in seen:
             return {**result, **seen, "failed": True}
-        asked = self._execute_module("rig_probe", module_args={"services": probe_services(wanted)}, task_vars=task_vars)
+        memory = bool(arguments.get("memory"))
+        services = probe_services(wanted, memory=memory)
+        asked = self._execute_module("rig_probe", module_args={"services": services}, task_vars=task_vars)
         if "probed" not in asked:
             return {**result, **asked, "failed": True}
         try:
@@ -47,6 +50,8 @@ class ActionModule(ActionBase):
         before = arguments.get("before")
         checks = evaluate(wanted, seen["observed"], asked["probed"], before if isinstance(before, dict) else None)
         result.update(changed=False, checks=[check.to_json() for check in checks], observed=seen["observed"])
+        if memory:
+            result["measured"] = _measured(wanted, seen["observed"], asked["probed"])
         result["applied"] = [entry["path"] for entry in (*wanted["files"], *wanted["models"])]
         broken = [check for check in checks if not check.ok]
         if broken:
@@ -61,6 +66,22 @@ def _documents(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any
         checked = wanted_from_json(json.loads(wanted))
         return checked.to_json(), probe_list(checked)
     return wanted, arguments.get("probe") or probe_list(wanted_from_json(wanted))
+
+
+def _measured(wanted: dict[str, Any], observed: dict[str, Any], probed: dict[str, Any]) -> dict[str, Any]:
+    """What was seen of each service's memory, as ``llamarig.prove.memory`` reads it."""
+    names = [service["name"] for service in wanted["services"]]
+    units = {service["name"]: service["unit"] for service in wanted["services"]}
+    heard = probed.get("services", {})
+    return {
+        "services": {
+            name: {part: heard.get(name, {}).get(part) for part in ("journal", "process", "fit")} for name in names
+        },
+        "pids": {name: observed.get("units", {}).get(units[name], {}).get("main-pid") for name in names},
+        "vram": probed.get("vram"),
+        "cards": {card["name"]: card["uuid"] for card in wanted["cards"]},
+        "release": wanted["release"]["id"],
+    }
 
 
 def _words(broken: list[Check]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import http
 from typing import Any
 
-from ansible.module_utils import rig_talk, rig_witness
+from ansible.module_utils import rig_measure, rig_talk, rig_witness
 from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
@@ -63,6 +63,13 @@ options:
         description: Directory of the release that it should run from.
         type: str
         default: ""
+      fit:
+        description:
+          - Arguments for the release's own llama-fit-params, which then is asked too, without a card to see. Only
+            for a release that was proven. Empty when its memory is not to be measured.
+        type: list
+        elements: str
+        default: []
   timeout:
     description: Seconds that one plain request may take.
     type: int
@@ -152,6 +159,9 @@ def probe_one(service: dict[str, Any], limits: dict[str, int]) -> dict[str, Any]
     said["mapped"] = (
         rig_witness.mapped(pid, service["release"]) if pid else {"outside": [], "models": [], "error": "no process"}
     )
+    if service["fit"] and pid:
+        said["process"] = rig_measure.process_kib(pid)
+        said["fit"] = rig_measure.fit(service["release"], service["fit"], pid)
     clipped: dict[str, Any] = rig_talk.clip(said)
     if not key:
         return clipped
@@ -181,6 +191,7 @@ def main() -> None:
         "key_file": {"type": "str", "default": "", "no_log": False},
         "gpu": {"type": "bool", "default": False},
         "release": {"type": "str", "default": ""},
+        "fit": {"type": "list", "elements": "str", "default": []},
     }
     module = AnsibleModule(
         argument_spec={

@@ -1,0 +1,165 @@
+"""A plan against what engine, fit tool, kernel and driver say of a running service; their lines are composed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llamarig.memory import estimate
+from llamarig.plan import Plan, plan_host
+from llamarig.prove.check import Check
+from llamarig.prove.fit_settings import fit_settings
+from llamarig.prove.fit_tool import FitRow, fit_arguments, read_fit
+from llamarig.prove.memory import measured_service, memory_checks, read_account
+from tests.support.big_models import header_of, qwen35_27b
+from tests.support.plan_specs import REFERENCE, UUIDS, spec
+
+SPEC = spec(REFERENCE)
+HEADER = header_of(qwen35_27b())
+PLAN = plan_host(SPEC, {"qwen": HEADER})
+CPU = estimate(HEADER, fit_settings(SPEC, SPEC.services["chat"]))
+TERMS = PLAN.devices[0].services["chat"]
+PID = 4711
+
+
+def lines(**changes: float) -> list[str]:
+    """The engine's lines of a start as it prints them at -lv 4, with the planned figures unless changed."""
+    ram = PLAN.ram.services["chat"]
+    sizes = {
+        "model": TERMS["weights"] + TERMS.get("draft-weights", 0.0),
+        "KV": TERMS["kv-cache"],
+        "draft KV": TERMS["draft-kv-cache"],
+        "RS": TERMS["recurrent-state"],
+        "compute": TERMS["compute"],
+        "draft compute": TERMS["draft-compute"],
+        **changes,
+    }
+    host = {"model": ram["weights"], "compute": ram["compute"] + ram.get("draft-compute", 0.0)}
+    return [
+        *(f"llama: CUDA0 {name.removeprefix('draft ')} buffer size = {mib:9.2f} MiB" for name, mib in sizes.items()),
+        *(f"llama: CUDA_Host {name} buffer size = {mib:9.2f} MiB" for name, mib in host.items()),
+    ]
+
+
+def answer(**parts: Any) -> dict[str, Any]:
+    """What rig_prove returns as ``measured``."""
+    held = sum(TERMS.values())
+    seen = {
+        "journal": {"lines": lines()},
+        "process": {"VmHWM": 3_000_000},
+        "fit": {"lines": [], "error": "not asked"},
+        **parts.pop("chat", {}),
+    }
+    return {
+        "services": {"chat": seen},
+        "pids": {"chat": PID},
+        "cards": {"blackwell": UUIDS[0], "ada": UUIDS[1]},
+        "vram": {
+            "processes": [{"pid": PID, "uuid": UUIDS[0], "mib": held + 10}, {"pid": 1, "uuid": UUIDS[0], "mib": 9}]
+        },
+        **parts,
+    }
+
+
+def judge(said: dict[str, Any], plan: Plan = PLAN) -> dict[str, Check]:
+    return {check.name: check for check in memory_checks(plan, "chat", read_account("chat", said), None)}
+
+
+def test_a_server_that_does_what_was_planned_passes() -> None:
+    found = judge(answer())
+    for term in ("weights", "kv-cache", "recurrent-state", "compute"):
+        assert found[f"chat/memory-{term}"].ok, found[f"chat/memory-{term}"]
+    assert "by the engine's lines" in found["chat/memory-compute"].detail
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "check"),
+    [
+        ("KV", 0.5, "kv-cache"),
+        ("KV", -0.5, "kv-cache"),
+        ("RS", 149.63, "recurrent-state"),
+        ("compute", 1.0, "compute"),
+        ("compute", -100.0, "compute"),
+        ("model", 5.0, "weights"),
+    ],
+)
+def test_a_figure_off_the_plan_is_red(line: str, change: float, check: str) -> None:
+    term = {"KV": "kv-cache", "RS": "recurrent-state", "compute": "compute", "model": "weights"}[line]
+    base = TERMS[term] + (TERMS.get("draft-weights", 0.0) if line == "model" else 0.0)
+    found = judge(answer(chat={"journal": {"lines": lines(**{line: base + change})}}))
+    assert not found[f"chat/memory-{check}"].ok
+    others = {name for name, each in found.items() if not each.ok and "fit-tool" not in name and "driver" not in name}
+    assert others == {f"chat/memory-{check}"}
+
+
+def test_a_little_too_careful_is_fine() -> None:
+    assert judge(answer(chat={"journal": {"lines": lines(compute=TERMS["compute"] - 5)}}))["chat/memory-compute"].ok
+
+
+def test_a_start_without_lines_is_red() -> None:
+    found = judge(answer(chat={"journal": {"lines": ["nothing of interest"]}}))
+    assert not found["chat/memory-engine"].ok
+    assert "not in the journal" in found["chat/memory-engine"].detail
+
+
+def test_more_than_planned_on_the_card_is_red_and_is_what_later_plans_take() -> None:
+    said = answer()
+    found = judge(said)["chat/memory-driver-blackwell"]
+    assert not found.ok
+    measured = measured_service(PLAN, "chat", read_account("chat", said))
+    assert measured.cards["blackwell"].residue_mib == pytest.approx(TERMS["process"] + 10, abs=0.02)
+    assert "ada" not in measured.cards, "the driver said nothing of the other card"
+
+
+def test_no_word_of_the_driver_is_no_measurement() -> None:
+    found = judge(answer(vram={"processes": [], "error": "nvidia-smi is not there"}))["chat/memory-driver-blackwell"]
+    assert not found.ok
+    assert "nvidia-smi is not there" in found.detail
+
+
+@pytest.mark.parametrize("mib", [-1.0, 1e12, "many", None, True])
+def test_figures_that_cannot_be_are_not_taken(mib: Any) -> None:
+    vram = {"processes": [{"pid": PID, "uuid": UUIDS[0], "mib": mib}]}
+    account = read_account("chat", answer(vram=vram, chat={"process": {"VmHWM": mib}}))
+    assert account.driver == {}
+    assert account.peak_kib is None
+    assert measured_service(PLAN, "chat", account).cards == {}
+
+
+def test_ram_beyond_the_plan_is_red() -> None:
+    planned = sum(PLAN.ram.services["chat"].values())
+    kib = int((planned + 100) * 1024)
+    assert judge(answer())["chat/memory-ram"].ok == (planned >= 3_000_000 / 1024)
+    assert not judge(answer(chat={"process": {"VmHWM": kib}}))["chat/memory-ram"].ok
+
+
+def test_the_fit_tool_is_asked_without_a_card_and_with_what_it_knows() -> None:
+    words = fit_arguments(PLAN.services["chat"].argv)
+    assert words[-5:] == ["--device", "none", "--fit-print", "on", "--offline"]
+    assert words[words.index("--ctx-size") + 1] == "262144"
+    assert "--api-key-file" not in words
+    assert "--spec-type" not in words
+
+
+def test_the_fit_tools_rows_are_read_and_other_lines_passed_over() -> None:
+    said = ["Host 994 4757 300 ", "\x1b[31mHost 1 2", "warning: something", "CUDA0 1 2 3", 7]
+    assert read_fit(said) == [FitRow("Host", 994, 4757, 300), FitRow("CUDA0", 1, 2, 3)]
+
+
+def test_a_fit_tool_that_failed_is_red_in_its_own_words() -> None:
+    said = answer(chat={"fit": {"lines": [], "error": "ended with 1: cannot open"}})
+    found = {check.name: check for check in memory_checks(PLAN, "chat", read_account("chat", said), CPU)}
+    assert not found["chat/memory-fit-tool"].ok
+    assert "cannot open" in found["chat/memory-fit-tool"].detail
+
+
+@pytest.mark.parametrize(
+    ("off", "ok"), [((0, 0, 0), True), ((0, 1, 0), False), ((1, 0, 0), False), ((0, 0, 99), False)]
+)
+def test_the_fit_tools_columns_are_held_against_the_estimate(off: tuple[int, int, int], ok: bool) -> None:
+    terms = (CPU.host["weights"], CPU.host["kv-cache"] + CPU.host["recurrent-state"], CPU.host["compute"])
+    row = " ".join(str(int(mib) + more) for mib, more in zip(terms, off, strict=True))
+    said = answer(chat={"fit": {"lines": [f"Host {row} "], "error": ""}})
+    found = {check.name: check for check in memory_checks(PLAN, "chat", read_account("chat", said), CPU)}
+    assert found["chat/memory-fit-tool"].ok is ok
