@@ -81,6 +81,16 @@ class Header:
         """Tensors by name."""
         return {tensor.name: tensor for tensor in self.tensors}
 
+    @cached_property
+    def block_tensors(self) -> dict[int, frozenset[str]]:
+        """Names within each block (``attn_q.weight``) by the block's number."""
+        found: dict[int, set[str]] = {}
+        for tensor in self.tensors:
+            _, number, name = (*tensor.name.split(".", 2), "", "")[:3]
+            if tensor.name.startswith("blk.") and number.isdecimal():
+                found.setdefault(int(number), set()).add(name)
+        return {number: frozenset(names) for number, names in found.items()}
+
     @property
     def minimum_size(self) -> int:
         """Bytes that the file, or all shards together, must have at least."""

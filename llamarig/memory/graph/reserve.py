@@ -1,0 +1,94 @@
+"""What the engine reserves for its passes, on each card and on the host.
+
+The engine builds the graph of its biggest pass once, at start, and keeps the buffers that this takes. Source:
+``sched_reserve`` and ``graph_reserve`` in src/llama-context.cpp.
+"""
+
+from __future__ import annotations
+
+from llamarig.gguf.header import Header
+from llamarig.memory.graph.allocator import Allocator
+from llamarig.memory.graph.builder import Builder, Pass, Placement
+from llamarig.memory.graph.cuda import ALIGNMENT
+from llamarig.memory.graph.families import BUILDERS, Build
+from llamarig.memory.graph.schedule import Machine, schedule
+from llamarig.memory.logits import logit_rows
+from llamarig.memory.placement.layers import copies, places
+from llamarig.memory.placement.tensors import placing
+from llamarig.memory.settings import Settings
+from llamarig.memory.shape import Shape
+from llamarig.memory.split import Place, Split
+from llamarig.memory.units import pad
+from llamarig.memory.window import Window
+
+_HOST_ALIGNMENT = 32
+"""TENSOR_ALIGNMENT in ggml/src/ggml-impl.h."""
+
+
+def is_known(shape: Shape) -> bool:
+    """Whether the architecture's graph is known."""
+    return shape.architecture in BUILDERS
+
+
+def reserve(header: Header, shape: Shape, settings: Settings, window: Window, outputs: int | None = None) -> Split:
+    """Bytes of the target's compute buffers: of each card, and of the host beside them or alone.
+
+    ``outputs`` are the rows of logits of one pass: by default those that a server asks for; the engine's fit tool and
+    benchmark take all tokens of a pass. The architecture has to be known, see :func:`is_known`.
+    """
+    work = _pass(shape, settings, window, outputs)
+    return simulate(header, shape, work, settings, BUILDERS[shape.architecture])
+
+
+def _pass(shape: Shape, settings: Settings, window: Window, outputs: int | None) -> Pass:
+    era = settings.era
+    if outputs is None:
+        outputs = logit_rows(settings) if era.outputs_only else window.ubatch
+    return Pass(
+        tokens=pad(window.ubatch, settings.parallel),
+        sequences=settings.parallel,
+        outputs=max(min(window.ubatch, outputs), 1),
+        streams=window.streams,
+        cells=window.cells,
+        sliding_cells=window.sliding_cells(shape, settings) if shape.window else 0,
+        cache_k=settings.cache_k,
+        cache_v=settings.cache_v,
+        flash_attention=settings.flash_attention,
+        rotation=settings.attention_rotation and era.rotation,
+        snapshots=settings.snapshots,
+        half_mask=era.half_mask,
+        staging=era.staging,
+    )
+
+
+def simulate(header: Header, shape: Shape, work: Pass, settings: Settings, build: Build) -> Split:
+    """Bytes of the buffers that one pass takes."""
+    placement = _placement(shape, settings)
+    builder = Builder(header, shape, work, placement)
+    build(builder)
+    cards = placement.cards
+    nodes, leafs = schedule(builder.graph, Machine(cards, copies(shape, settings)))
+    sizes = Allocator([ALIGNMENT] * cards + [_HOST_ALIGNMENT]).run(nodes, leafs)
+    if settings.split_mode == "tensor" and cards:
+        sizes = [sizes[0]] * settings.cards + sizes[1:]
+    return Split(tuple(sizes[:-1]), sizes[-1])
+
+
+def _placement(shape: Shape, settings: Settings) -> Placement:
+    """The places of :mod:`llamarig.memory.placement` as numbers of backends.
+
+    In tensor split the engine sees one device; each of its cards is taken to hold whole tensors, which is more than
+    they do.
+    """
+    if settings.backend == "cpu":
+        return Placement(cards=0, blocks=(0,) * (len(shape.layers) + 1))
+    cards = settings.cards if settings.split_mode == "layer" else 1
+
+    def number(place: Place) -> int:
+        return cards if place is None else min(place, cards - 1)
+
+    blocks = tuple(number(place) for place in places(shape, settings))
+    if not settings.overridden:
+        return Placement(cards=cards, blocks=blocks)
+    find = placing(shape, settings)
+    return Placement(cards=cards, blocks=blocks, by_name=lambda name: number(find(name)))
