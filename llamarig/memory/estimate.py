@@ -7,20 +7,21 @@ from dataclasses import dataclass, field, replace
 from llamarig.errors import RigError
 from llamarig.gguf.header import Header
 from llamarig.memory import families
-from llamarig.memory.compute import compute_bytes, host_compute_bytes
-from llamarig.memory.draft_compute import draft_compute_bytes
 from llamarig.memory.draft_kv import draft_kv_bytes
 from llamarig.memory.kv import kv_bytes
 from llamarig.memory.logits import logit_bytes
-from llamarig.memory.process import CUDA_RESIDUE_MIB, host_base_mib
+from llamarig.memory.placement.adapters import adapter_bytes
+from llamarig.memory.placement.buffers import draft_buffers, reduction_bytes, target_buffers
+from llamarig.memory.process import host_base_mib, residues_mib
 from llamarig.memory.projector import projector_mib
 from llamarig.memory.recurrent import recurrent_bytes, state_bytes
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Shape, read_shape
+from llamarig.memory.split import NOTHING, Split
 from llamarig.memory.terms import TERMS
 from llamarig.memory.units import MIB, is_quantised
 from llamarig.memory.weights import weight_bytes
-from llamarig.memory.window import cut
+from llamarig.memory.window import Window, cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class Estimate:
     """MiB of one server by place and term; terms of 0 are left out."""
 
     architecture: str
-    device: dict[str, float]
-    """On the card; empty for the CPU backend."""
+    devices: tuple[dict[str, float], ...]
+    """On each card, in the order of ``--device``; empty for the CPU backend."""
     host: dict[str, float]
     """In the host's RAM."""
     host_detail: dict[str, float]
@@ -46,9 +47,14 @@ class Estimate:
     shape: Shape | None = field(default=None, compare=False)
 
     @property
+    def device(self) -> dict[str, float]:
+        """Over all cards."""
+        return _tidy({term: sum(terms.get(term, 0.0) for terms in self.devices) for term in TERMS})
+
+    @property
     def device_mib(self) -> float:
-        """MiB on the card."""
-        return sum(self.device.values())
+        """MiB on the cards."""
+        return sum(sum(terms.values()) for terms in self.devices)
 
     @property
     def host_mib(self) -> float:
@@ -56,62 +62,45 @@ class Estimate:
         return sum(self.host.values())
 
 
-def estimate(
-    header: Header,
-    settings: Settings,
-    *,
-    drafter: Header | None = None,
-    projector_size: int | None = None,
-    projector_here: bool = True,
-) -> Estimate:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a server loads besides its model."""
+
+    drafter: Header | None = None
+    """The header of a separate draft model."""
+    draft_card: int = 0
+    """The card that holds it, in the order of ``--device``; it may be one more than the model's cards."""
+    adapters: tuple[Header, ...] = ()
+    """Headers of the adapters that are laid on the model."""
+    projector_size: int | None = None
+    """Bytes of the projector's file, when it is on the model's first card."""
+
+
+def estimate(header: Header, settings: Settings, beside: Beside | None = None) -> Estimate:
     """Estimate the memory of one server.
 
-    ``drafter`` is the header of a separate draft model, ``projector_size`` the bytes of the
-    projector's file, counted on the same card when ``projector_here``. Raises :class:`RigError` when settings
-    and model do not go together.
+    Raises :class:`RigError` when settings and model do not go together.
     """
+    beside = beside or Beside()
     shape = read_shape(header)
     _check(shape, settings)
     window = cut(settings)
-    weights, draft_weights = weight_bytes(header, shape, settings)
-    kv = kv_bytes(shape, settings, window)
-    state = recurrent_bytes(shape, settings)
-    draft_kv = draft_kv_bytes(shape, settings, window)
-    compute = compute_bytes(shape, settings, window)
-    draft_compute = draft_compute_bytes(shape, settings, window)
-    device = {
-        "weights": weights.device / MIB,
-        "kv-cache": kv.device / MIB,
-        "recurrent-state": state.device / MIB,
-        "draft-weights": draft_weights.device / MIB,
-        "draft-kv-cache": draft_kv.device / MIB,
-    }
-    host = {
-        "weights": weights.host / MIB,
-        "kv-cache": kv.host / MIB,
-        "recurrent-state": state.host / MIB,
-        "draft-weights": draft_weights.host / MIB,
-        "draft-kv-cache": draft_kv.host / MIB,
-    }
-    outputs = logit_bytes(shape, settings) / MIB
-    if settings.backend == "cpu":
-        host |= {"compute": compute / MIB + outputs, "draft-compute": draft_compute / MIB}
-    else:
-        device |= {"compute": compute / MIB, "draft-compute": draft_compute / MIB, "process": CUDA_RESIDUE_MIB}
-        beside = host_compute_bytes(shape, settings, window) / MIB
-        host |= {"compute": beside + outputs, "draft-compute": beside if draft_compute else 0.0}
-    if projector_size is not None:
-        place = host if settings.backend == "cpu" else device
-        if projector_here:
-            place["projector"] = projector_mib(projector_size)
-    if drafter is not None:
-        _add_drafter(device, host, drafter, settings)
+    terms = _model_terms(header, shape, settings, window)
+    if beside.adapters:
+        _add_adapters(terms, beside.adapters, header, shape, settings)
+    if beside.projector_size is not None:
+        place = None if settings.backend == "cpu" else 0
+        terms["projector"] = NOTHING.plus(round(projector_mib(beside.projector_size) * MIB), place)
+    if beside.drafter is not None:
+        _add_drafter(terms, beside, settings)
+    devices, host = _by_place(terms)
+    shares = residues_mib(len(devices))
+    devices = tuple(_tidy(found | {"process": share}) for found, share in zip(devices, shares, strict=True))
     detail = _host_detail(shape, settings, _checkpoint_bytes(shape, settings))
-    host["process"] = sum(detail.values())
     return Estimate(
         architecture=shape.architecture,
-        device=_tidy(device),
-        host=_tidy(host),
+        devices=devices,
+        host=_tidy(host | {"process": sum(detail.values())}),
         host_detail=detail,
         slot_context=window.cells,
         known=shape.known,
@@ -120,6 +109,31 @@ def estimate(
         trained_context=shape.trained_context,
         shape=shape,
     )
+
+
+def _model_terms(header: Header, shape: Shape, settings: Settings, window: Window) -> dict[str, Split]:
+    """The terms of the model itself; rows of logits that the host keeps are part of its compute term."""
+    weights, draft_weights = weight_bytes(header, shape, settings)
+    return {
+        "weights": weights + Split((0,) * settings.places),
+        "kv-cache": kv_bytes(shape, settings, window),
+        "recurrent-state": recurrent_bytes(shape, settings),
+        "draft-weights": draft_weights,
+        "draft-kv-cache": draft_kv_bytes(shape, settings, window),
+        "compute": (
+            target_buffers(header, shape, settings, window)
+            + reduction_bytes(shape, settings, window)
+            + Split(host=logit_bytes(shape, settings))
+        ),
+        "draft-compute": draft_buffers(shape, settings, window),
+    }
+
+
+def _by_place(terms: dict[str, Split]) -> tuple[tuple[dict[str, float], ...], dict[str, float]]:
+    """MiB by card and term, and on the host."""
+    cards = max(len(split.cards) for split in terms.values())
+    devices = tuple({term: split.on(card) / MIB for term, split in terms.items()} for card in range(cards))
+    return devices, {term: split.host / MIB for term, split in terms.items()}
 
 
 def _tidy(terms: dict[str, float]) -> dict[str, float]:
@@ -161,8 +175,23 @@ def _host_detail(shape: Shape, settings: Settings, checkpoint: int) -> dict[str,
     }
 
 
-def _add_drafter(device: dict[str, float], host: dict[str, float], drafter: Header, settings: Settings) -> None:
-    """A draft model of its own: its weights, KV and compute under the same window and slots."""
+def _add_adapters(
+    terms: dict[str, Split], adapters: tuple[Header, ...], header: Header, shape: Shape, settings: Settings
+) -> None:
+    found = adapter_bytes(adapters, header, shape, settings)
+    more = found.compute_bytes(cut(settings))
+    terms["weights"] += found.weights
+    terms["compute"] += Split((more,) * settings.places, 0 if settings.places else more)
+
+
+def _add_drafter(terms: dict[str, Split], beside: Beside, settings: Settings) -> None:
+    """A draft model of its own: its weights, KV and compute under the same window and slots, on one card.
+
+    Source: ``common_base_params_to_speculative`` in common/speculative.cpp: everything but devices, layers, overrides
+    and cache types is inherited.
+    """
+    if beside.drafter is None:
+        return
     own = replace(
         settings,
         cache_k=settings.draft_k,
@@ -170,13 +199,24 @@ def _add_drafter(device: dict[str, float], host: dict[str, float], drafter: Head
         speculation=None,
         n_max=0,
         ngram_default=False,
-        checkpoints=0,
-        cache_ram_mib=0,
         gpu_layers=None,
+        cards=1,
+        split_mode="layer",
+        tensor_split=(),
+        cpu_experts=0,
+        overrides=(),
     )
-    draft = estimate(drafter, own)
-    for place, terms in ((device, draft.device), (host, draft.host)):
-        for term, name in (("weights", "draft-weights"), ("compute", "draft-compute")):
-            place[name] = place.get(name, 0.0) + terms.get(term, 0.0)
-        caches = terms.get("kv-cache", 0.0) + terms.get("recurrent-state", 0.0)
-        place["draft-kv-cache"] = place.get("draft-kv-cache", 0.0) + caches
+    shape = read_shape(beside.drafter)
+    _check(shape, own)
+    found = _model_terms(beside.drafter, shape, own, cut(own))
+    cpu = settings.backend == "cpu"
+    names = {
+        "weights": "draft-weights",
+        "kv-cache": "draft-kv-cache",
+        "recurrent-state": "draft-kv-cache",
+        "compute": "draft-compute",
+    }
+    for term, name in names.items():
+        split = found[term]
+        moved = Split(host=split.host) if cpu else NOTHING.plus(split.device, beside.draft_card).plus(split.host)
+        terms[name] += moved

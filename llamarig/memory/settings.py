@@ -59,6 +59,11 @@ class Settings:
     """Pattern and card (None: the host) of ``--override-tensor``; the first that a tensor's name matches counts."""
 
     @property
+    def places(self) -> int:
+        """Cards that hold anything: none on the CPU backend."""
+        return 0 if self.backend == "cpu" else self.cards
+
+    @property
     def shares(self) -> tuple[float, ...]:
         """Each card's share, equal ones when none are given."""
         return self.tensor_split or (1.0,) * self.cards

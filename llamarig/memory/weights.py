@@ -21,7 +21,7 @@ def weight_bytes(header: Header, shape: Shape, settings: Settings) -> tuple[Spli
     place = placing(shape, settings)
     parts = settings.cards > 1 and settings.split_mode == "tensor"
     mtp_from = len(shape.trunk)
-    model, draft = _Sum(settings.cards), _Sum(settings.cards)
+    model, draft = _Sum(settings.places), _Sum(settings.places)
     for tensor in header.tensors:
         block = block_of(tensor.name)
         of_mtp = block is not None and block >= mtp_from

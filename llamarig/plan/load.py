@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from llamarig.errors import RigError
 from llamarig.gguf import Header
-from llamarig.memory import Estimate, estimate, projector_mib
+from llamarig.memory import Beside, Estimate, estimate, projector_mib
 from llamarig.memory.process import CUDA_RESIDUE_MIB, host_base_mib
 from llamarig.memory.units import MIB
 from llamarig.plan.settings import placed_on, settings_of
@@ -106,7 +106,7 @@ def _with_header(load: Load, spec: HostSpec, name: str, headers: Headers, header
                 name,
             )
         )
-    found = estimate(header, settings_of(spec, service), drafter=drafter)
+    found = estimate(header, settings_of(spec, service), Beside(drafter=drafter))
     load.estimate = found
     draft_card = service.speculation.gpu if service.speculation and drafter is not None else None
     for term, mib in found.device.items():

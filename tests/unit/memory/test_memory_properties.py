@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from llamarig.errors import RigError
 from llamarig.gguf import Header
-from llamarig.memory import Estimate, Settings, estimate, read_shape
+from llamarig.memory import Beside, Estimate, Settings, estimate, read_shape
 from llamarig.memory.terms import TERMS
 from llamarig.memory.units import KV_TYPES, pad, row_bytes
 from llamarig.memory.window import cut
@@ -120,7 +120,7 @@ def test_a_tied_output_stands_on_the_host_and_again_on_the_card() -> None:
 
 def test_a_drafter_of_its_own_comes_on_top() -> None:
     wanted = Settings(context=8192, speculation="draft-model", n_max=4, draft_k="q8_0", draft_v="q8_0")
-    alone, drafting = estimate(HYBRID, wanted), estimate(HYBRID, wanted, drafter=LLAMA)
+    alone, drafting = estimate(HYBRID, wanted), estimate(HYBRID, wanted, Beside(drafter=LLAMA))
     drafter = estimate(LLAMA, Settings(context=8192, cache_k="q8_0", cache_v="q8_0"))
     assert drafting.device["draft-weights"] == drafter.device["weights"]
     assert drafting.device["draft-kv-cache"] == drafter.device["kv-cache"]

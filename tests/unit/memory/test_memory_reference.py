@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from llamarig.gguf import Header
-from llamarig.memory import Estimate, Settings, estimate, read_shape
+from llamarig.memory import Beside, Estimate, Settings, estimate, read_shape
 from llamarig.memory.compute import host_compute_bytes
 from llamarig.memory.window import cut
 from tests.support.big_models import (
@@ -62,7 +62,7 @@ def test_the_full_window_takes_the_published_23952_mib(header: Header) -> None:
 
 @pytest.mark.parametrize(("n_max", "published"), [(3, 18_352), (4, 18_502), (8, 19_100)])
 def test_draft_depths_at_the_40k_window(header: Header, n_max: int, published: int) -> None:
-    found = estimate(header, replace(FULL, context=40_960, n_max=n_max), projector_size=REFERENCE_PROJECTOR)
+    found = estimate(header, replace(FULL, context=40_960, n_max=n_max), Beside(projector_size=REFERENCE_PROJECTOR))
     assert found.device_mib == pytest.approx(published, rel=0.002)
 
 
