@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from llamarig.memory import families
-from llamarig.memory.kv import Kinds, cached, layer_bytes
+from llamarig.memory.cache_types import Kinds
+from llamarig.memory.kv import cached, layer_bytes
 from llamarig.memory.placement.caches import kv_at
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Layer, Shape

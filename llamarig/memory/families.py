@@ -210,6 +210,9 @@ ROLLBACK: Final = frozenset(
 The lfm2s and bailingmoe3 came with v0.4.0; older engines keep none for them, so there a plan is a little high.
 """
 
+TWICE: Final = frozenset({"gemma3n", "gemma4"})
+"""Tied models that make the output before the embedding, so that the loader finds no tensor to share on the host."""
+
 GATED: Final = frozenset({"qwen35", "qwen35moe", "qwen3next"})
 """The query projection carries an output gate of the same width."""
 

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from llamarig.memory import compressed, families
+from llamarig.memory.cache_types import Kinds, require_types
 from llamarig.memory.placement.caches import kv_at
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Layer, Shape
 from llamarig.memory.split import Split, total
 from llamarig.memory.units import row_bytes
 from llamarig.memory.window import Window
-
-
-class Kinds(NamedTuple):
-    """The types of K and V."""
-
-    k: str
-    v: str
 
 
 def cached(shape: Shape) -> tuple[Layer, ...]:
@@ -48,6 +41,7 @@ def layer_bytes(shape: Shape, settings: Settings, window: Window, layers: Iterab
     Layers with a sliding window keep only their window and one pass. Source: the constructors of
     ``llama_kv_cache``, ``llama_kv_cache_iswa``, ``llama_kv_cache_dsa`` and ``llama_kv_cache_msa`` in src/.
     """
+    require_types(shape, kinds)
     sliding = window.sliding_cells(shape, settings) if shape.window else window.cells
     widest = padded_v(shape, settings)
     return [
@@ -60,6 +54,7 @@ def kv_by_layer(shape: Shape, settings: Settings, window: Window) -> list[int]:
     """Bytes of the target's KV cache, block by block from the first."""
     kinds = Kinds(settings.cache_k, settings.cache_v)
     if shape.architecture in families.COMPRESSED:
+        require_types(shape, kinds)
         return compressed.kv_by_layer(shape, settings, window)
     return layer_bytes(shape, settings, window, cached(shape), kinds)
 

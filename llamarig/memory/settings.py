@@ -43,6 +43,8 @@ class Settings:
     """Layers on the card, the output counted as one; None: all of them."""
     attention_rotation: bool = True
     """Whether the engine may rotate K and V before it quantises them; LLAMA_ATTN_ROT_DISABLE turns it off."""
+    mapped: bool = True
+    """Whether the engine maps the model's file (``--load-mode mmap``) rather than reads it into buffers of its own."""
     era: Era = CURRENT
     """The engine's memory model."""
     cards: int = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llamarig.gguf.header import Header
+from llamarig.memory import families
 from llamarig.memory.placement.layers import places
 from llamarig.memory.placement.tensor_parts import parts_of
 from llamarig.memory.placement.tensors import block_of, placing
@@ -15,8 +16,9 @@ def weight_bytes(header: Header, shape: Shape, settings: Settings) -> tuple[Spli
     """Bytes of the model's weights and, apart, of its MTP head.
 
     The token embedding stays on the host; a model without an output matrix uses it once more,
-    where the output is; MTP tensors are skipped unless MTP drafts. Source: ``load_tensors`` in src/llama-model.cpp
-    (``dev_input``, ``get_layer_buft_list``), TENSOR_DUPLICATED and TENSOR_SKIP in src/llama-model-loader.cpp.
+    where the output is, and some even on the host, unless the file is mapped; MTP tensors are skipped unless MTP
+    drafts. Source: ``load_tensors`` in src/llama-model.cpp (``dev_input``, ``get_layer_buft_list``),
+    TENSOR_DUPLICATED and TENSOR_SKIP in src/llama-model-loader.cpp.
     """
     place = placing(shape, settings)
     parts = settings.cards > 1 and settings.split_mode == "tensor"
@@ -35,10 +37,13 @@ def weight_bytes(header: Header, shape: Shape, settings: Settings) -> tuple[Spli
             into.put(where, tensor.size)
     embedding = header.by_name.get("token_embd.weight")
     output = places(shape, settings)[-1]
-    if "output.weight" not in header.by_name and embedding is not None and output is not None:
+    tied = "output.weight" not in header.by_name and shape.architecture not in families.CACHELESS
+    if embedding is not None and tied and output is not None:
         # In tensor split no pattern matches its name, so that every card holds all of it.
         for card in range(settings.cards) if parts else (output,):
             model.put(card, embedding.size)
+    elif embedding is not None and tied and not settings.mapped and shape.architecture in families.TWICE:
+        model.put(None, embedding.size)
     return model.split(), draft.split()
 
 

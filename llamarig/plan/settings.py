@@ -30,6 +30,7 @@ def settings_of(spec: HostSpec, service: Service) -> Settings:
         cache_ram_mib=service.cache_ram_mib,
         gpu_layers=None if service.gpu_layers == "all" else service.gpu_layers,
         attention_rotation=service.environment.get("LLAMA_ATTN_ROT_DISABLE", "0") == "0",
+        mapped=service.load_mode in {"auto", "mmap"},
         era=of_build(spec.engine.build_number).era,
     )
 

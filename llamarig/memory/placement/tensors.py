@@ -11,7 +11,7 @@ from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Shape
 from llamarig.memory.split import Place
 
-INPUTS = ("token_embd", "per_layer_token_embd.", "position_embd.", "token_types.")
+INPUTS = ("token_embd.", "per_layer_token_embd.", "position_embd.", "token_types.")
 """Beginnings of the names of tensors that the graph reads first; they stay on the host."""
 
 EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
