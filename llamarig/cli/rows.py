@@ -27,7 +27,7 @@ def print_rows(rows: Sequence[Sequence[str]], *, indent: int = 0, right: bool = 
     if not cells:
         return
     # One long path must not push all other rows apart: it gets a line of its own.
-    room = out().width - indent - _GAP - _LEAST if out().is_terminal else None
+    room = out().width - indent - _GAP - _LEAST if out().is_terminal and not right else None
     widths = [
         max((row[at].cell_len for row in cells if room is None or row[at].cell_len <= room), default=0)
         for at in range(len(cells[0]))
@@ -35,6 +35,15 @@ def print_rows(rows: Sequence[Sequence[str]], *, indent: int = 0, right: bool = 
     for row in cells:
         _print_row(_lead(row[:-1], widths, indent, right), row[-1], widths[-1] if right else 0)
     out().file.flush()
+
+
+def width_of(rows: Sequence[Sequence[str]], *, indent: int = 0) -> int:
+    """Columns that rows of console markup need when no cell is folded."""
+    from rich.text import Text
+
+    cells = [[Text.from_markup(cell).cell_len for cell in row] for row in rows]
+    widths = [max(row[at] for row in cells) for at in range(len(cells[0]))]
+    return indent + sum(widths) + _GAP * (len(widths) - 1)
 
 
 def print_records(head: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int = 0) -> None:

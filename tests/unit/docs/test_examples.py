@@ -61,7 +61,7 @@ def laid_on(below: dict[str, object], above: dict[str, object]) -> dict[str, obj
 def test_the_tutorial_shows_the_plan_that_the_command_prints() -> None:
     command = [sys.executable, "-m", "llamarig.cli.main", "-C", str(ROOT), "plan", "demo"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    table = printed[printed.index("    MiB") : printed.index("note")]
+    table = printed[printed.index("  MiB") : printed.index("note")]
     assert table in (ROOT / "docs/tutorial.md").read_text()
 
 

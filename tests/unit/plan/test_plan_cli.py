@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from llamarig.cli import context
-from llamarig.cli.plan import _show_alternatives
+from llamarig.cli.plan_view.terminal import show_alternatives
 from llamarig.gguf import read_header, write_sidecar
 from tests.support.tiny_models import write_llama, write_qwen35
 
@@ -142,7 +142,7 @@ def test_alternatives_are_written_as_in_a_spec(capsys: pytest.CaptureFixture[str
         {"service": "chat", "change": {"speculation": None, "flash": True}, "harm": "slower", "free-mib": {}},
     ]
     context._console.cache_clear()
-    _show_alternatives(SimpleNamespace(alternatives=entries))  # type: ignore[arg-type] # the part that is shown
+    show_alternatives(SimpleNamespace(alternatives=entries))  # type: ignore[arg-type] # the part that is shown
     context._console.cache_clear()
     assert capsys.readouterr().out.splitlines()[1:] == [
         "  chat: context: 8192 (a shorter window)",

@@ -1,0 +1,1 @@
+"""How a plan is shown: on a terminal, away from one, and as a page."""

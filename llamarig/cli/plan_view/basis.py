@@ -1,0 +1,54 @@
+"""How each figure of a plan is known: what is fitted or assumed says so wherever it is shown."""
+
+from __future__ import annotations
+
+from llamarig.memory import TERMS
+from llamarig.plan import Plan
+
+KEYS = dict(zip(TERMS, "WKRwkCcPp", strict=True))
+"""The letter of each term in a bar and beside its figure."""
+
+UNKNOWN_SIZES = {"header-unknown": "the model's header", "projector-size-unknown": "the projector's size"}
+"""Findings after which a plan is a lower bound, and what is missing then."""
+
+PROCESS_PARTS = {"base": "base", "checkpoints": "context checkpoints", "prompt-cache": "prompt cache"}
+"""What the process term in RAM is made of, in words."""
+
+
+def bracketed(words: str) -> str:
+    """The words behind a blank and in brackets; nothing when there are none."""
+    return f" ({words})" if words else ""
+
+
+class Basis:
+    """Words for the figures of one plan that do not follow from the header and the settings alone; else empty."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._found = {(finding.code, finding.subject) for finding in plan.findings}
+
+    def usable(self, gpu: str) -> str:
+        """Of a card's usable memory."""
+        return "assumed" if ("usable-assumed", gpu) in self._found else ""
+
+    def term(self, term: str, services: tuple[str, ...], gpu: str | None = None) -> str:
+        """Of a term that ``services`` have on the card ``gpu``, or in RAM."""
+        if term == "process" and self._any("process-measured", services):
+            return "measured"
+        if term == "process":
+            return "assumed" if gpu is None else "fitted"
+        if term == "projector":
+            return "fitted"
+        if self._any("unknown-architecture", services):
+            return "guessed"
+        if term == "weights" and self._any("header-unknown", services):
+            return "file size"
+        return "approximate" if "compute" in term and self._any("compute-approximate", services) else ""
+
+    def _any(self, code: str, subjects: tuple[str, ...]) -> bool:
+        return any((code, subject) in self._found for subject in subjects)
+
+    def missing(self) -> str:
+        """What must be known before the plan says more than a lower bound; empty when nothing is."""
+        codes = {code for code, _ in self._found}
+        return next((words for code, words in UNKNOWN_SIZES.items() if code in codes), "")
