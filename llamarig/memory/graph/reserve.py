@@ -6,11 +6,13 @@ The engine builds the graph of its biggest pass once, at start, and keeps the bu
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from llamarig.gguf.header import Header
 from llamarig.memory.graph.allocator import Allocator
 from llamarig.memory.graph.builder import Builder, Pass, Placement
 from llamarig.memory.graph.cuda import ALIGNMENT
-from llamarig.memory.graph.families import BUILDERS, Build
+from llamarig.memory.graph.families import BUILDERS, HEADS, Build
 from llamarig.memory.graph.schedule import Machine, schedule
 from llamarig.memory.logits import logit_rows
 from llamarig.memory.placement.layers import copies, places
@@ -38,6 +40,22 @@ def reserve(header: Header, shape: Shape, settings: Settings, window: Window, ou
     """
     work = _pass(shape, settings, window, outputs)
     return simulate(header, shape, work, settings, BUILDERS[shape.architecture])
+
+
+def head_is_known(shape: Shape) -> bool:
+    """Whether the graph of the architecture's MTP head is known."""
+    return shape.architecture in HEADS
+
+
+def reserve_head(header: Header, shape: Shape, settings: Settings, window: Window) -> Split:
+    """Bytes of the buffers of the context that the MTP head drafts in; see :func:`head_is_known`.
+
+    It has the target's window and slots, cache types of its own, and one row of logits a slot. Source:
+    ``common_base_params_to_speculative`` in common/speculative.cpp.
+    """
+    kinds = replace(settings, cache_k=settings.draft_k, cache_v=settings.draft_v)
+    work = _pass(shape, kinds, window, settings.parallel if settings.era.outputs_only else None)
+    return simulate(header, shape, work, settings, HEADS[shape.architecture])
 
 
 def _pass(shape: Shape, settings: Settings, window: Window, outputs: int | None) -> Pass:

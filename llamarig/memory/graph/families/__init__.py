@@ -26,9 +26,12 @@ from collections.abc import Callable
 from typing import Final
 
 from llamarig.memory.graph.builder import Builder
-from llamarig.memory.graph.families import llama
+from llamarig.memory.graph.families import llama, mtp
 
 Build = Callable[[Builder], None]
 
 BUILDERS: Final[dict[str, Build]] = dict.fromkeys(("llama", "mistral3", "qwen2", "qwen3"), llama.build)
 """The graph of each architecture that is known; another one is estimated by a closed formula."""
+
+HEADS: Final[dict[str, Build]] = dict.fromkeys(("qwen35", "qwen35moe", "qwen3next"), mtp.build)
+"""The graph of each architecture's MTP head that is known."""
