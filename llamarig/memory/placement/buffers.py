@@ -18,6 +18,7 @@ from llamarig.memory.compute import (
     stage_bytes,
 )
 from llamarig.memory.draft_compute import draft_compute_bytes
+from llamarig.memory.graph.reserve import is_known, reserve
 from llamarig.memory.kv import kv_by_layer
 from llamarig.memory.placement.layers import copies, places
 from llamarig.memory.placement.tensors import block_of, placing
@@ -38,11 +39,13 @@ _MTP_ROWS = 2
 def target_buffers(header: Header, shape: Shape, settings: Settings, window: Window) -> Split:
     """Bytes of the target's compute buffers; without cards its only one is on the host.
 
-    As a pipeline every card has each input and the hidden row of the card before it four times, and the host its
-    inputs. In tensor split each card's buffer is as big as one card's alone
-    (``ggml_backend_meta_buffer_type_get_alloc_size`` in ggml/src/ggml-backend-meta.cpp). Source of the copies:
-    pass 5 of ``ggml_backend_sched_split_graph`` in ggml/src/ggml-backend.cpp.
+    An architecture whose graph is known is simulated. For another one: as a pipeline every card has each input and the
+    hidden row of the card before it four times, and the host its inputs; in tensor split each card's buffer is as
+    big as one card's alone (``ggml_backend_meta_buffer_type_get_alloc_size`` in ggml/src/ggml-backend-meta.cpp).
+    Source of the copies: pass 5 of ``ggml_backend_sched_split_graph`` in ggml/src/ggml-backend.cpp.
     """
+    if is_known(shape):
+        return reserve(header, shape, settings, window)
     alone = compute_bytes(shape, settings, window)
     if settings.backend == "cpu":
         return Split(host=alone)
