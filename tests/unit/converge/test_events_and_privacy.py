@@ -76,7 +76,9 @@ def test_a_runtime_directory_of_others_is_not_used(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int) -> None:
     program = (
-        "import time; from llamarig.converge.private import private_directory\n"
+        "import signal, time; from llamarig.converge.private import private_directory\n"
+        # Whoever runs the tests in the background of a shell has SIGINT ignored, and children inherit that.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with private_directory() as path: print(path, flush=True); time.sleep(60)"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": ""}
