@@ -125,7 +125,7 @@ def _model_terms(header: Header, shape: Shape, settings: Settings, window: Windo
             + reduction_bytes(shape, settings, window)
             + Split(host=logit_bytes(shape, settings))
         ),
-        "draft-compute": draft_buffers(shape, settings, window),
+        "draft-compute": draft_buffers(header, shape, settings, window),
     }
 
 

@@ -18,7 +18,7 @@ from llamarig.memory.compute import (
     stage_bytes,
 )
 from llamarig.memory.draft_compute import draft_compute_bytes
-from llamarig.memory.graph.reserve import is_known, reserve
+from llamarig.memory.graph.reserve import head_is_known, is_known, reserve, reserve_head
 from llamarig.memory.kv import kv_by_layer
 from llamarig.memory.placement.layers import copies, places
 from llamarig.memory.placement.tensors import block_of, placing
@@ -58,8 +58,10 @@ def target_buffers(header: Header, shape: Shape, settings: Settings, window: Win
     return Split(cards, host_compute_bytes(shape, settings, window) + (times - 1) * inputs)
 
 
-def draft_buffers(shape: Shape, settings: Settings, window: Window) -> Split:
+def draft_buffers(header: Header, shape: Shape, settings: Settings, window: Window) -> Split:
     """Bytes of the MTP context's compute buffers: on the card of the MTP head, and on the host."""
+    if settings.mtp and shape.mtp_layers and head_is_known(shape):
+        return reserve_head(header, shape, settings, window)
     alone = draft_compute_bytes(shape, settings, window)
     if not alone:
         return NOTHING
