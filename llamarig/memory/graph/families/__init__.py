@@ -26,11 +26,20 @@ from collections.abc import Callable
 from typing import Final
 
 from llamarig.memory.graph.builder import Builder
-from llamarig.memory.graph.families import llama, mtp
+from llamarig.memory.graph.families import delta_net, llama, mamba, mtp, short_convolution
 
 Build = Callable[[Builder], None]
 
-BUILDERS: Final[dict[str, Build]] = dict.fromkeys(("llama", "mistral3", "qwen2", "qwen3"), llama.build)
+BUILDERS: Final[dict[str, Build]] = {
+    **dict.fromkeys(("llama", "mistral3", "qwen2", "qwen3"), llama.build),
+    **dict.fromkeys(("qwen35", "qwen35moe", "qwen3next"), delta_net.build),
+    **dict.fromkeys(("mamba", "mamba2"), mamba.pure),
+    **dict.fromkeys(("nemotron_h", "nemotron_h_moe"), mamba.nemotron),
+    **dict.fromkeys(("lfm2", "lfm2moe"), short_convolution.build),
+    "falcon-h1": mamba.falcon_h1,
+    "granitehybrid": mamba.granite,
+    "jamba": mamba.jamba,
+}
 """The graph of each architecture that is known; another one is estimated by a closed formula."""
 
 HEADS: Final[dict[str, Build]] = dict.fromkeys(("qwen35", "qwen35moe", "qwen3next"), mtp.build)
