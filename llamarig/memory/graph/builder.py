@@ -107,6 +107,11 @@ class Builder:
         tensors = self.header.by_name
         return name in tensors if tensors else default
 
+    def number(self, key: str) -> float:
+        """The header's ``<architecture>.<key>``; 0 when it is missing or no number."""
+        value = self.header.metadata.get(f"{self.header.architecture}.{key}")
+        return float(value) if isinstance(value, int | float) else 0.0
+
     def place_of(self, name: str, block: int | None = None) -> int:
         """Backend that holds a weight: that of its block, of the output, or for the embedding the host."""
         placement = self.placement
