@@ -144,7 +144,7 @@ def rotate(source: Tensor, rotation: Tensor | None) -> Tensor:
     return ops.reshape(ops.mul_mat(rotation, flat), *source.extent)
 
 
-def _store(b: Builder, cache: Tensor, rows: Tensor, ids: Tensor, *, transposed: bool = False) -> None:
+def store(b: Builder, cache: Tensor, rows: Tensor, ids: Tensor, *, transposed: bool = False) -> None:
     """Write this pass's rows into a cache (``cpy_k``, ``cpy_v``)."""
     first, second, tokens, _ = rows.extent
     width = first * second
@@ -194,9 +194,9 @@ def attend(  # noqa: PLR0913, PLR0917 - as many as the engine's function has
     cache_k = b.cache(owner, work.cache_k, layer.k_width, inputs.cells)
     cache_v = b.cache(owner, work.cache_v, widest, inputs.cells)
     if keys is not None:
-        _store(b, cache_k, keys, inputs.k_rows)
+        store(b, cache_k, keys, inputs.k_rows)
     if values is not None and inputs.v_rows is not None:
-        _store(b, cache_v, values, inputs.v_rows, transposed=not work.flash_attention)
+        store(b, cache_v, values, inputs.v_rows, transposed=not work.flash_attention)
     head, head_v, streams = layer.k_head, layer.v_head, work.streams
     seen_k = ops.view(cache_k, (head, layer.kv_heads, inputs.cells, streams))
     if work.flash_attention:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from llamarig.memory.graph import ops
 from llamarig.memory.graph.blocks import feed_forward
 from llamarig.memory.graph.builder import Builder
 from llamarig.memory.graph.tensors import Tensor
 
+Gating: TypeAlias = Literal["softmax", "sigmoid", "softmax_weight", "sqrt_softplus"]
+"""How the router's logits become probabilities (``llama_expert_gating_func_type``)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routing:
     """How a family's experts are chosen, weighed and computed; defaults are the usual ones."""
 
-    gating: Literal["softmax", "sigmoid", "softmax_weight", "sqrt_softplus"] = "softmax"
+    gating: Gating = "softmax"
     normed: bool = True
     """Whether the weights of the chosen experts are made to sum up to one."""
     scaled: bool = False

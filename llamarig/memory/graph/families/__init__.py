@@ -26,16 +26,32 @@ from collections.abc import Callable
 from typing import Final
 
 from llamarig.memory.graph.builder import Builder
-from llamarig.memory.graph.families import delta_net, llama, mamba, mtp, short_convolution
+from llamarig.memory.graph.families import (
+    delta_net,
+    gemma3n,
+    gemma4,
+    latent,
+    llama,
+    llama4,
+    mamba,
+    mtp,
+    short_convolution,
+    variants,
+)
 
 Build = Callable[[Builder], None]
 
 BUILDERS: Final[dict[str, Build]] = {
     **dict.fromkeys(("llama", "mistral3", "qwen2", "qwen3"), llama.build),
+    **variants.BUILD,
     **dict.fromkeys(("qwen35", "qwen35moe", "qwen3next"), delta_net.build),
     **dict.fromkeys(("mamba", "mamba2"), mamba.pure),
     **dict.fromkeys(("nemotron_h", "nemotron_h_moe"), mamba.nemotron),
     **dict.fromkeys(("lfm2", "lfm2moe"), short_convolution.build),
+    "deepseek2": latent.build,
+    "gemma3n": gemma3n.build,
+    "gemma4": gemma4.build,
+    "llama4": llama4.build,
     "falcon-h1": mamba.falcon_h1,
     "granitehybrid": mamba.granite,
     "jamba": mamba.jamba,
