@@ -41,8 +41,17 @@ class Card(Entry):
     usable_mib: Positive | None = None
     """What a process may take at most, where it was measured."""
     bandwidth_gb_s: Positive
+    fp32_tflops: Positive | None = None
+    """Single precision at the vendor's boost clock, 10^12 operations a second."""
     power_w: Positive | None = None
+    """The vendor's board power, which is the default limit."""
+    power_min_w: Positive | None = None
+    """The lowest and highest limit that the driver takes, where somebody stated it."""
+    power_max_w: Positive | None = None
     ecc: bool
+    """Whether its memory can correct errors."""
+    ecc_on: bool | None = None
+    """Whether ``total_mib`` was reported with that on; None: not known."""
     source: str
 
 
@@ -69,3 +78,8 @@ def card(name: str) -> Card | None:
 def generation(of: Card) -> Generation:
     """What the card's generation asks of driver and toolkit."""
     return _gpus().generations[of.generation]
+
+
+def generations() -> Mapping[str, Generation]:
+    """All generations by name."""
+    return _gpus().generations

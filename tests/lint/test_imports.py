@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ORDER = ("cli", "fleet", "prove", "converge", "compare", "render", "plan", "memory", "gguf", "spec", "catalog")
+ORDER = ("cli", "fleet", "prove", "converge", "compare", "render", "plan", "speed", "memory", "gguf", "spec", "catalog")
 """docs/decisions/0009-the-catalog-lies-below-the-spec.md; the modules beside them import none of these."""
 ON_HOST = ("plugins/modules/", "plugins/module_utils/")
 DISTRIBUTIONS = packages_distributions()

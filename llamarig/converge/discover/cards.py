@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from llamarig.catalog.data import read
 from llamarig.catalog.gpus import cards
+from llamarig.catalog.pci_ids import models as models_by_device
 
 _BUS = re.compile(r"([0-9a-f]{4})?([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
 _UUID = re.compile(r"GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -32,19 +32,28 @@ class FoundCard:
     power_limit_w: int | None
 
 
-@cache
-def _by_device() -> dict[str, str]:
-    found: dict[str, str] = read("pci_ids.yml")["cards"]
-    return found
-
-
 def _plain(name: str) -> str:
     return _SPACES.sub(" ", name.lower().removeprefix("nvidia ")).strip()
 
 
 @cache
-def _by_name() -> dict[str, str]:
-    return {_plain(card.name): model for model, card in cards().items()}
+def _by_name() -> dict[str, list[str]]:
+    """Cards of the same name differ in memory."""
+    found: dict[str, list[str]] = {}
+    for model, card in cards().items():
+        found.setdefault(_plain(card.name), []).append(model)
+    return found
+
+
+def _named(name: str, memory_mib: int | None) -> str | None:
+    """The one card of that name and, where several bear it, of that memory."""
+    models = _by_name().get(_plain(name), [])
+    if len(models) > 1:
+        near = [
+            model for model in models if memory_mib and abs(cards()[model].total_mib - memory_mib) < memory_mib / 10
+        ]
+        return near[0] if len(near) == 1 else None
+    return models[0] if models else None
 
 
 def bus_id(text: str) -> str:
@@ -56,13 +65,12 @@ def bus_id(text: str) -> str:
     return short if int(match[2], 16) == 0 else f"{match[2]}:{short}"
 
 
-def model_of(driver_name: str, device: str, listed: str) -> str | None:
+def model_of(driver_name: str, device: str, listed: str, memory_mib: int | None = None) -> str | None:
     """The catalog's name of a card."""
-    by_driver = _by_name().get(_plain(driver_name))
-    if by_driver is not None or driver_name:
-        return by_driver
+    if driver_name:
+        return _named(driver_name, memory_mib)
     match = _LISTED.fullmatch(listed)
-    return _by_device().get(device.lower()) or (_by_name().get(_plain(match[1])) if match else None)
+    return models_by_device().get(device.lower()) or (_named(match[1], memory_mib) if match else None)
 
 
 def found_cards(looked: dict[str, Any]) -> list[FoundCard]:
@@ -79,7 +87,9 @@ def found_cards(looked: dict[str, Any]) -> list[FoundCard]:
         found.append(
             FoundCard(
                 bus_id=place,
-                model=model_of(name, str(card.get("device", "")), str(card.get("listed", ""))),
+                model=model_of(
+                    name, str(card.get("device", "")), str(card.get("listed", "")), _whole(more.get("memory.total"))
+                ),
                 shown=name or str(card.get("listed") or f"10de:{card.get('device', '')}"),
                 uuid=uuid if _UUID.fullmatch(uuid) else None,
                 driver=str(card.get("driver", "")),

@@ -120,12 +120,13 @@ def power(view: View) -> Iterator[Broken]:
     """A limit above the board's own power is not a limit."""
     for name, card in view.spec.gpus.items():
         known = find_card(card.model)
-        if card.power_limit_w is None or known is None or known.power_w is None:
+        highest = (known.power_max_w or known.power_w) if known is not None else None
+        if card.power_limit_w is None or known is None or highest is None:
             continue
-        if card.power_limit_w > known.power_w:
+        if card.power_limit_w > highest:
             yield Broken(
                 ("gpus", name, "power-limit-w"),
-                f"{card.power_limit_w} W is above the {known.power_w:.0f} W of a {known.name}",
+                f"{card.power_limit_w} W is above the {highest:.0f} W of a {known.name}",
                 "lower it; nvidia-smi -q -d POWER shows the card's range",
                 rests_on=(("gpus", name, "model"),),
                 warning=True,

@@ -19,7 +19,7 @@ def test_a_card_is_plausible_and_has_a_source(name: str) -> None:
     assert found.usable_mib is None or 0.9 * found.total_mib < found.usable_mib < found.total_mib
     assert 100 < found.bandwidth_gb_s < 10_000
     assert found.compute_capability.replace(".", "") == found.architecture.rstrip("af")
-    assert found.name.startswith("NVIDIA ")
+    assert found.name.startswith(("NVIDIA ", "Tesla T4", "Quadro RTX "))
     assert len(found.source) > 20
     assert needs.flavours
     assert len(needs.source) > 10
