@@ -18,6 +18,10 @@ def plan(
     all_: Annotated[bool, typer.Option("--all", help="Plan every host of the project.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     argv: Annotated[bool, typer.Option("--argv", help="Show every service's arguments and environment.")] = False,
+    solve: Annotated[
+        str | None, typer.Option("--solve", help="Find the largest context, quant, n-max, slots or ubatch that fits.")
+    ] = None,
+    service: Annotated[str | None, typer.Option("--service", help="The service that --solve is for.")] = None,
 ) -> None:
     """Compute memory, arguments and findings before anything is touched."""
     import gc
@@ -27,7 +31,13 @@ def plan(
     # Nothing here makes cycles, and looking for some is a sixth of a fleet's plan.
     gc.disable()
     root = project_root()
-    plans = [plan_project(loaded.spec, root) for loaded in select(hosts or [], all_) if loaded.spec is not None]
+    specs = [loaded.spec for loaded in select(hosts or [], all_) if loaded.spec is not None]
+    if solve is not None or service is not None:
+        from llamarig.cli.solve import show_solutions, solutions
+
+        show_solutions(solutions(specs, root, solve, service), json_)
+        return
+    plans = [plan_project(spec, root) for spec in specs]
     if json_:
         reports = [plan_json(each) for each in plans]
         emit_json(reports[0] if len(reports) == 1 else {"hosts": reports})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from llamarig.catalog.known_files import table
 from llamarig.gguf import Header, default_cache, find_header
-from llamarig.plan.host import plan_host
+from llamarig.plan.host import plan_known
 from llamarig.plan.measured import read_measured
 from llamarig.plan.types import Plan
 from llamarig.spec.host import HostSpec
@@ -28,4 +29,4 @@ def gather_headers(spec: HostSpec, project_root: Path, cache: Path | None = None
 def plan_project(spec: HostSpec, project_root: Path, *, cache: Path | None = None) -> Plan:
     """Plan ``spec`` with whatever headers the project and the cache hold, and what was measured on the host."""
     measured = read_measured(project_root, spec.host)
-    return plan_host(spec, gather_headers(spec, project_root, cache), measured=measured)
+    return plan_known(spec, gather_headers(spec, project_root, cache), table(project_root), measured=measured)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from llamarig.plan.alternatives import alternatives
+from llamarig.catalog.known_files import Table, table
+from llamarig.memory import Shape
+from llamarig.plan.alternatives import Replan, Subject, alternatives
 from llamarig.plan.findings import service_findings
 from llamarig.plan.fit import device_plans, fit_findings, ram_plan
 from llamarig.plan.load import Headers, Load, load_of
@@ -34,6 +36,54 @@ def plan_host(
     ``loads`` holds what services take that was computed before, of this spec or of one that differs in other
     services alone.
     """
+    plan, loads = _planned(spec, headers, measured, loads)
+    if plan.fits or not with_alternatives:
+        return plan
+    return _offered(_subject(spec, headers, (plan, loads)), loads, measured)
+
+
+def plan_known(spec: HostSpec, headers: Headers, known: Table, *, measured: Measured | None = None) -> Plan:
+    """The same, with alternatives from ``known`` files instead of the catalog's."""
+    plan, loads = _planned(spec, headers, measured)
+    return plan if plan.fits else _offered(_subject(spec, headers, (plan, loads), known), loads, measured)
+
+
+def planned_subject(
+    spec: HostSpec, headers: Headers, *, known: Table | None = None, measured: Measured | None = None
+) -> tuple[Subject, Replan]:
+    """A planned spec on which changes can be tried, and what plans them."""
+    plan, loads = _planned(spec, headers, measured)
+    subject = _subject(spec, headers, (plan, loads), known)
+    return subject, _replanner(subject, loads, measured)
+
+
+def _subject(
+    spec: HostSpec, headers: Headers, planned: tuple[Plan, Mapping[str, Load]], known: Table | None = None
+) -> Subject:
+    plan, loads = planned
+    shapes = {name: found for name, load in loads.items() if (found := _shape(load)) is not None}
+    return Subject(spec, headers, plan, shapes, table() if known is None else known)
+
+
+def _offered(subject: Subject, loads: Mapping[str, Load], measured: Measured | None) -> Plan:
+    return subject.plan.with_alternatives(tuple(alternatives(subject, _replanner(subject, loads, measured))))
+
+
+def _replanner(subject: Subject, loads: Mapping[str, Load], measured: Measured | None) -> Replan:
+    """Plans changed specs; what a change leaves alone is not computed again."""
+    before = (subject.spec, subject.headers)
+
+    def replan(changed: HostSpec, headers: Headers) -> Plan:
+        same = {name: load for name, load in loads.items() if _same(name, before, (changed, headers))}
+        return _planned(changed, headers, measured, same)[0]
+
+    return replan
+
+
+def _planned(
+    spec: HostSpec, headers: Headers, measured: Measured | None, loads: Mapping[str, Load] = _NO_LOADS
+) -> tuple[Plan, Mapping[str, Load]]:
+    """The plan without alternatives, and what each service takes; ``loads`` are those that are known already."""
     loads = {name: loads[name] if name in loads else load_of(spec, name, headers) for name in spec.services}
     told = list(use_measured(loads, measured))
     devices = device_plans(spec, loads, _NONE)
@@ -52,14 +102,19 @@ def plan_host(
         findings=tuple(findings),
         ram_detail={name: load.ram_detail for name, load in loads.items()},
     )
-    if fits or not with_alternatives:
-        return plan
+    return plan, loads
 
-    def replan(changed: HostSpec) -> Plan:
-        return plan_host(changed, headers, measured=measured, with_alternatives=False)
 
-    trained = {name: load.estimate.trained_context for name, load in loads.items() if load.estimate is not None}
-    return plan.with_alternatives(tuple(alternatives(spec, plan, replan, trained)))
+def _shape(load: Load) -> Shape | None:
+    return None if load.estimate is None else load.estimate.shape
+
+
+def _same(name: str, before: tuple[HostSpec, Headers], after: tuple[HostSpec, Headers]) -> bool:
+    """Whether what the service ``name`` takes cannot have changed."""
+    (old, old_headers), (new, new_headers) = before, after
+    service = old.services[name]
+    same = new.services[name] is service and new.models[service.model] is old.models[service.model]
+    return same and new_headers.get(service.model) is old_headers.get(service.model)
 
 
 def _findings(spec: HostSpec, loads: Mapping[str, Load]) -> list[Finding]:

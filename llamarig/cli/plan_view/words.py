@@ -28,8 +28,14 @@ def flow(value: Any) -> str:
 
 
 def change_words(change: Mapping[str, Any]) -> str:
-    """The keys of a service that an alternative changes."""
-    return ", ".join(f"{key}: {flow(value)}" for key, value in change.items())
+    """The keys of a service that an alternative changes; of another model file where it is, as the rest is long."""
+    return ", ".join(_key_words(key, value) for key, value in change.items())
+
+
+def _key_words(key: str, value: Any) -> str:
+    if key == "models" and isinstance(value, dict):
+        return ", ".join(f"models.{name}: {file['repo']}/{file['file']}" for name, file in value.items())
+    return f"{key}: {flow(value)}"
 
 
 def effect_words(entry: Mapping[str, Any]) -> str:

@@ -1,0 +1,134 @@
+"""Changes of what lies where: another quant, the projector elsewhere, layers and experts in RAM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llamarig.catalog.known_files import UNLOCKED, KnownFile
+from llamarig.memory.units import MIB
+from llamarig.plan.alternatives.change import Change, Series, Subject, listed, unchanged
+from llamarig.plan.settings import placed_on
+from llamarig.plan.stand_in import scaled
+from llamarig.spec.models import Model
+from llamarig.spec.service import Service
+
+_GB = 1e9
+_EXPERTS = "_exps."
+
+
+def quant(subject: Subject, name: str) -> Series | None:
+    """Smaller files of the same model that the catalog knows to the byte, biggest first."""
+    service = subject.spec.services[name]
+    model, header = subject.spec.models[service.model], subject.header(name)
+    own = identified(subject, model)
+    if own is None or header is None or model.shards:
+        return None
+    size = model.size if isinstance(model.size, int) else own.most_bytes
+    smaller = [each for each in usable_files(subject, service, own) if each.most_bytes < size]
+    smaller.sort(key=lambda each: -each.most_bytes)
+    changes = [file_change(subject, name, own, other) for other in smaller]
+    return listed("quant", name, changes)
+
+
+def identified(subject: Subject, model: Model) -> KnownFile | None:
+    """The known file that a model of the spec is."""
+    size = model.size if isinstance(model.size, int) else None
+    return subject.known.identify(sha256=model.sha256, repo=model.repo, file=model.file, size=size)
+
+
+def usable_files(subject: Subject, service: Service, own: KnownFile) -> list[KnownFile]:
+    """Files of the same model that are known to the byte; with the head that drafts, where it is asked for."""
+    drafts = service.speculation is not None and service.speculation.type == "draft-mtp"
+    return [each for each in subject.known.of(own.model) if each.size is not None and (each.mtp or not drafts)]
+
+
+def file_keys(file: KnownFile) -> dict[str, Any]:
+    """A file as a spec names it; what nobody published is ``unlocked``."""
+    return {
+        "repo": file.repo,
+        "revision": file.revision,
+        "file": file.file,
+        "sha256": file.sha256,
+        "size": file.size if file.size is not None else UNLOCKED,
+    }
+
+
+def file_change(subject: Subject, name: str, own: KnownFile, other: KnownFile) -> Change:
+    """Another file for the service's model; planned with the present one's layout and the other's bytes."""
+    model = subject.spec.services[name].model
+    header = subject.header(name)
+    planned = scaled(header, other.most_bytes) if header is not None else None
+    keys = file_keys(other)
+    origin: dict[str, Any] = {"url": None, "wheel": None, "member": None, "host_path": None, "controller_path": None}
+    harm = f"coarser weights: {other.quant}, {other.most_bytes / _GB:.2f} GB instead of {own.most_bytes / _GB:.2f}"
+    parameters = subject.known.models[own.model].parameters
+    if parameters:
+        bits = [each.most_bytes * 8 / parameters for each in (other, own)]
+        harm += f", {bits[0]:.2f} bits a weight instead of {bits[1]:.2f}"
+    changed = (model, {**origin, **keys, "header": None}, planned)
+    return Change(name, {"models": {model: keys}}, harm, unchanged, changed)
+
+
+def projector(subject: Subject, name: str) -> Series | None:
+    """The projector on another card of the host."""
+    service = subject.spec.services[name]
+    if subject.spec.models[service.model].projector is None:
+        return None
+    here = service.projector_gpu or placed_on(subject.spec, service)
+    changes = [
+        Change(name, {"projector-gpu": card}, f"none for text; images are read on {card}", _elsewhere(card))
+        for card in subject.spec.gpus
+        if card != here and here is not None
+    ]
+    return listed("projector", name, changes, monotone=False)
+
+
+def _elsewhere(card: str) -> Any:
+    return lambda service: service.model_copy(update={"projector_gpu": card})
+
+
+def experts(subject: Subject, name: str) -> Series | None:
+    """The experts of the first layers in RAM, one layer after the other."""
+    service, header = subject.spec.services[name], subject.header(name)
+    if header is None or service.experts_on_cpu != 0 or placed_on(subject.spec, service) is None:
+        return None
+    sizes: dict[int, int] = {}
+    for tensor in header.tensors:
+        block = tensor.name.split(".", 2)[1] if tensor.name.startswith("blk.") else ""
+        if _EXPERTS in tensor.name and block.isdecimal():
+            sizes[int(block)] = sizes.get(int(block), 0) + tensor.size
+    if not sizes:
+        return None
+    total = max(sizes) + 1
+    shape = subject.shapes.get(name)
+    used = shape.experts_used if shape is not None else 0
+
+    def change(at: int) -> Change:
+        moved = sum(size for block, size in sizes.items() if block <= at) / MIB
+        harm = f"the experts of {at + 1} of {total} layers ({moved:,.0f} MiB) run from RAM"
+        harm += f", {used} of them a token and layer" if used else ""
+        return Change(name, {"experts-on-cpu": at + 1}, harm, _with("experts_on_cpu", at + 1))
+
+    return Series("experts-on-cpu", name, total, change)
+
+
+def layers(subject: Subject, name: str) -> Series | None:
+    """Layers in RAM, one after the other, the output last."""
+    service, header = subject.spec.services[name], subject.header(name)
+    shape = subject.shapes.get(name)
+    if header is None or shape is None or placed_on(subject.spec, service) is None:
+        return None
+    total = len(shape.layers) + 1
+    now = total if service.gpu_layers == "all" else min(service.gpu_layers, total)
+    mean = sum(each.size for each in header.tensors if each.name.startswith("blk.")) / len(shape.layers) / MIB
+
+    def change(at: int) -> Change:
+        left = now - 1 - at
+        harm = f"{total - left} of {total} layers run from RAM: about {(total - left) * mean:,.0f} MiB are read there"
+        return Change(name, {"gpu-layers": left}, f"{harm} for each token", _with("gpu_layers", left))
+
+    return Series("gpu-layers", name, now, change)
+
+
+def _with(key: str, value: int) -> Any:
+    return lambda service: service.model_copy(update={key: value})

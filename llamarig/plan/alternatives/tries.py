@@ -1,0 +1,73 @@
+"""Plans of changed specs, each made once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from llamarig.plan.alternatives.change import Change, Replan, Subject
+from llamarig.plan.alternatives.search import Verdict
+from llamarig.plan.short import Place, shortage, used
+from llamarig.plan.types import Plan
+
+_HOPELESS = 1e9
+"""MiB that a plan is taken to be short of when something else than memory is wrong with it."""
+
+
+class Tries:
+    """Tries changes on one subject and remembers their plans."""
+
+    def __init__(self, subject: Subject, replan: Replan) -> None:
+        self.subject = subject
+        self.before = used(subject.plan)
+        self.short = shortage(subject.spec, subject.plan)
+        self._replan = replan
+        self._plans: dict[str, Plan] = {}
+
+    @property
+    def count(self) -> int:
+        """Plans that were made."""
+        return len(self._plans)
+
+    @property
+    def short_mib(self) -> float:
+        """What the shortest place is short of without any change."""
+        return max(self.short.values(), default=0.0)
+
+    def plan(self, changes: tuple[Change, ...]) -> Plan:
+        """The plan with these changes made, one after the other."""
+        key = json.dumps([(change.service, change.shown) for change in changes])
+        if key not in self._plans:
+            spec, headers = self.subject.spec, self.subject.headers
+            for change in changes:
+                spec, headers = change.apply(spec, headers)
+            self._plans[key] = self._replan(spec, headers)
+        return self._plans[key]
+
+    def fits(self, changes: tuple[Change, ...]) -> bool:
+        """Whether the whole host fits with these changes."""
+        return self.plan(changes).fits
+
+    def verdict(self, changes: tuple[Change, ...]) -> Verdict:
+        """Whether it fits, and by how much."""
+        planned = self.plan(changes)
+        short = shortage(self.subject.spec, planned)
+        mib = max(short.values(), default=0.0)
+        return Verdict(planned.fits, mib if planned.fits or mib > 0 else _HOPELESS)
+
+    def saved(self, changes: tuple[Change, ...]) -> dict[Place, float]:
+        """MiB that each place holds less of with these changes."""
+        after = used(self.plan(changes))
+        return {place: before - after.get(place, 0.0) for place, before in self.before.items()}
+
+    def sizes(self, planned: Plan) -> dict[str, Any]:
+        """What an alternative saves and leaves free, as the JSON form has it."""
+        after = used(planned)
+        saved = {place: round(before - after.get(place, 0.0), 2) for place, before in self.before.items()}
+        data: dict[str, Any] = {
+            "saves-mib": {gpu: mib for (kind, gpu), mib in saved.items() if kind == "gpu" and mib},
+            "free-mib": {device.gpu: round(device.free_mib, 2) for device in planned.devices if device.services},
+        }
+        if saved["ram", ""]:
+            data["saves-ram-mib"] = saved["ram", ""]
+        return data

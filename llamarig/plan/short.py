@@ -1,0 +1,39 @@
+"""How much a host is short of, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llamarig.plan.types import Plan
+from llamarig.spec.host import HostSpec
+
+Place = tuple[str, str]
+"""``("gpu", NAME)`` or ``("ram", "")``."""
+
+MEMORY_CODES = frozenset({"does-not-fit", "ram-does-not-fit"})
+"""Errors that less memory cures."""
+
+
+def asked_mib(spec: HostSpec, services: Mapping[str, object]) -> float:
+    """The margin that a card's services insist on: that of a service which accepts a thinner one does not count."""
+    insisting = (name for name in services if spec.services[name].accept_margin is None)
+    return float(max((spec.services[name].margin_mib for name in insisting), default=0))
+
+
+def shortage(spec: HostSpec, plan: Plan) -> dict[Place, float]:
+    """MiB that each place is short of; negative is what could still be taken. RAM of unknown size is left out."""
+    short = {
+        ("gpu", device.gpu): asked_mib(spec, device.services) - device.free_mib
+        for device in plan.devices
+        if device.services
+    }
+    if plan.ram.total_mib:
+        short["ram", ""] = plan.ram.used_mib + plan.ram.reserve_mib - plan.ram.total_mib
+    return short
+
+
+def used(plan: Plan) -> dict[Place, float]:
+    """MiB that each place holds."""
+    taken = {("gpu", device.gpu): device.used_mib for device in plan.devices}
+    taken["ram", ""] = plan.ram.used_mib
+    return taken
