@@ -57,6 +57,8 @@ class Settings:
     """Whether a layer split may run four graphs at once; the server gives it up when memory is short."""
     cpu_experts: int = 0
     """Blocks, from the first, whose experts stay on the host (``--n-cpu-moe``)."""
+    op_offload: bool = True
+    """Whether a card computes long passes with weights that lie in RAM; GGML_OP_OFFLOAD_MIN_BATCH may raise the bar."""
     overrides: tuple[tuple[str, int | None], ...] = ()
     """Pattern and card (None: the host) of ``--override-tensor``; the first that a tensor's name matches counts."""
 

@@ -36,6 +36,7 @@ from llamarig.memory.graph.families import (
     mamba,
     mtp,
     short_convolution,
+    talkie,
     variants,
 )
 
@@ -55,6 +56,7 @@ BUILDERS: Final[dict[str, Build]] = {
     "falcon-h1": mamba.falcon_h1,
     "granitehybrid": mamba.granite,
     "jamba": mamba.jamba,
+    "talkie": talkie.build,
 }
 """The graph of each architecture that is known; another one is estimated by a closed formula."""
 
