@@ -42,6 +42,8 @@ class Pass:
     """State snapshots per slot."""
     half_mask: bool = True
     """Whether the mask is made in f16 for flash attention; before, it was made in f32 and copied."""
+    pinned: bool = True
+    """Whether norms stay on their layer's card; the fit tool forgets that when it measures."""
     staging: bool = True
     """Whether a card's f16 copy of K and V is part of this buffer."""
 
@@ -62,7 +64,12 @@ class Placement:
 
     @property
     def everything_on_cards(self) -> bool:
-        """Whether every block and the output are on cards."""
+        """Whether all blocks, the output and every part of them are on cards."""
+        return self.by_name is None and self.blocks_on_cards
+
+    @property
+    def blocks_on_cards(self) -> bool:
+        """Whether all blocks and the output are on cards, whatever single tensors are."""
         return all(place < self.cards for place in self.blocks)
 
 
@@ -80,18 +87,22 @@ class Builder:
         self.placement = placement
         self.graph = Graph()
         self.tokens = work.tokens
-        self.mtp = False
-        """Whether this is the pass of the MTP head."""
+        self.every_layer = False
+        """Whether layers that repeat others are built, too."""
 
     @cached_property
     def pins_norms(self) -> bool:
         """Whether norms are pinned to their layer's backend; source: ``graph_get_cb``, src/llama-context.cpp."""
-        return self.placement.cards > 0 and (self.tokens < _LONG or self.placement.everything_on_cards)
+        return self.work.pinned and self.placement.cards > 0 and (self.tokens < _LONG or self.placement.blocks_on_cards)
 
     def layers(self, every: bool = False) -> list[int]:
-        """Numbers of the trunk's layers that have to be built to meet the peak; all of them when ``every``."""
+        """Numbers of the trunk's layers that have to be built to meet the peak; all of them when ``every``.
+
+        All, too, when weights are copied to a card, since these are of many sizes, and what lies where follows from
+        all that came before.
+        """
         trunk = len(self.shape.trunk)
-        if every:
+        if every or self.every_layer or (self.placement.cards and not self.placement.everything_on_cards):
             return list(range(trunk))
         blocks = self.header.block_tensors
         names = [blocks.get(number, frozenset()) for number in range(trunk)]

@@ -35,10 +35,19 @@ def is_known(shape: Shape) -> bool:
 def reserve(header: Header, shape: Shape, settings: Settings, window: Window, outputs: int | None = None) -> Split:
     """Bytes of the target's compute buffers: of each card, and of the host beside them or alone.
 
-    ``outputs`` are the rows of logits of one pass: by default those that a server asks for; the engine's fit tool and
-    benchmark take all tokens of a pass. The architecture has to be known, see :func:`is_known`.
+    ``outputs`` are the rows of logits of one pass: by default those that a server asks for; the engine's benchmark
+    takes all tokens of a pass. The architecture has to be known, see :func:`is_known`.
     """
     work = _pass(shape, settings, window, outputs)
+    return simulate(header, shape, work, settings, BUILDERS[shape.architecture])
+
+
+def measure(header: Header, shape: Shape, settings: Settings, window: Window) -> Split:
+    """The same as the engine's fit tool measures it: with logits of all tokens, and norms free to change their card.
+
+    Source: ``ggml_backend_sched_reserve_size`` in ggml/src/ggml-backend.cpp, which resets what was pinned.
+    """
+    work = replace(_pass(shape, settings, window, window.ubatch), pinned=False)
     return simulate(header, shape, work, settings, BUILDERS[shape.architecture])
 
 
@@ -85,7 +94,7 @@ def simulate(header: Header, shape: Shape, work: Pass, settings: Settings, build
     builder = Builder(header, shape, work, placement)
     build(builder)
     cards = placement.cards
-    nodes, leafs = schedule(builder.graph, Machine(cards, copies(shape, settings)))
+    nodes, leafs = schedule(builder.graph, Machine(cards, copies(shape, settings), settings.op_offload))
     sizes = Allocator([ALIGNMENT] * cards + [_HOST_ALIGNMENT]).run(nodes, leafs)
     if settings.split_mode == "tensor" and cards:
         sizes = [sizes[0]] * settings.cards + sizes[1:]
