@@ -18,6 +18,7 @@ VERBS: dict[str, str] = {
     "check": "Read all specs and report every error with file, line and a fix.",
     "lock": "Resolve what must be pinned; the only command that looks things up on the internet.",
     "plan": "Compute memory, arguments and findings before anything is touched.",
+    "advise": "Say which quant of a model suits a card, and with what window.",
     "diff": "Show what apply would do, and why.",
     "render": "Write the files that would land on a host.",
     "apply": "Make a host what its spec says, and prove it.",
@@ -25,12 +26,13 @@ VERBS: dict[str, str] = {
     "status": "Show what runs, since when, and from which release.",
     "drift": "Show what differs from the spec.",
     "rollback": "Switch a host back to its former release.",
+    "doctor": "Say what is wrong with a machine, a saved bundle or a pasted error, and what to do.",
     "model": "Look into a GGUF file.",
 }
 """Every verb that is built, with its line of help; each lives in ``llamarig/cli/<verb>.py``."""
 
 _PROJECT = ("-C", "--project")
-UNBUILT = ("logs", "doctor", "advise", "bench", "tune", "rebuild", "rollout", "mirror", "gc", "remove", "keys")
+UNBUILT = ("logs", "bench", "tune", "rebuild", "rollout", "mirror", "gc", "remove", "keys")
 """Verbs that the design names and this version does not have."""
 
 

@@ -17,7 +17,8 @@ EXITS: dict[str, str] = {
     "init": "1 the machine runs neither Debian nor Ubuntu; 2 a file is there already; 3 it cannot be reached",
     "check": "2 a spec has an error (warnings do not count)",
     "lock": "1 `--check` found something to write; 2 a value cannot be looked up as the spec has it; 3 a server failed",
-    "plan": "1 a host does not fit; 2 a spec has an error",
+    "plan": "1 a host does not fit, or no value that `--solve` looks for; 2 a spec has an error",
+    "advise": "1 the cards are no host for the model; 2 a card or model that is not known",
     "diff": "1 there is something to do; 2 a spec has an error; 3 a host cannot be looked at",
     "render": "2 a spec has an error, or the directory holds anything that `render` did not write",
     "apply": "1 the plan does not fit; 2 refused before anything was touched; 3 a host failed or was rolled back",
@@ -25,6 +26,8 @@ EXITS: dict[str, str] = {
     "status": "0 also when nothing runs; 2 a spec has an error; 3 a host cannot be looked at",
     "drift": "1 something differs; 2 a spec has an error; 3 a host cannot be looked at",
     "rollback": "2 refused before anything was touched; 3 a host failed, or has no former state",
+    "doctor": "1 an error or a warning was found; 2 it is not said what to examine, or it cannot be read; 3 a host "
+    "cannot be asked",
     "model": "2 the file is no whole GGUF file, or an option is wrong",
 }
 """What each verb's exit status says beyond 0; a test holds the names against the verbs."""
