@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from llamarig.errors import ExitCode
 
 if TYPE_CHECKING:
     from llamarig.plan import Plan
+    from llamarig.spec.host import HostSpec
 
 
 def plan(
@@ -18,6 +20,10 @@ def plan(
     all_: Annotated[bool, typer.Option("--all", help="Plan every host of the project.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     argv: Annotated[bool, typer.Option("--argv", help="Show every service's arguments and environment.")] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write the plan as a page into this file; of several hosts into this directory."),
+    ] = None,
     solve: Annotated[
         str | None, typer.Option("--solve", help="Find the largest context, quant, n-max, slots or ubatch that fits.")
     ] = None,
@@ -38,10 +44,12 @@ def plan(
         show_solutions(solutions(specs, root, solve, service), json_)
         return
     plans = [plan_project(spec, root) for spec in specs]
+    if html is not None:
+        _write_pages(specs, plans, html, quiet=json_)
     if json_:
         reports = [plan_json(each) for each in plans]
         emit_json(reports[0] if len(reports) == 1 else {"hosts": reports})
-    else:
+    elif html is None:
         from llamarig.cli.plan_view.terminal import show
 
         for each in plans:
@@ -50,6 +58,27 @@ def plan(
                 _show_arguments(each)
     if not all(each.fits for each in plans):
         raise typer.Exit(int(ExitCode.FINDING))
+
+
+def _write_pages(specs: list[HostSpec], plans: list[Plan], target: Path, *, quiet: bool) -> None:
+    """A page a host; says where each lies unless ``quiet``."""
+    from functools import partial
+
+    from rich.markup import escape
+
+    from llamarig.cli.plan_view.files import page_paths, write_page
+    from llamarig.cli.plan_view.pages import page
+    from llamarig.cli.plan_view.terminal import headline
+    from llamarig.plan import gather_headers, plan_host
+    from llamarig.plan.measured import read_measured
+
+    root = project_root()
+    paths = page_paths(target, [each.host for each in plans])
+    for spec, found, path in zip(specs, plans, paths, strict=True):
+        planner = partial(plan_host, measured=read_measured(root, spec.host))
+        write_page(path, page(found, spec, gather_headers(spec, root), planner=planner, beside=path.parent))
+        if not quiet:
+            out().print(f"{headline(found)}: {escape(str(path))}", soft_wrap=True)
 
 
 def _show_arguments(plan: Plan) -> None:

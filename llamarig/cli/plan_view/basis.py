@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from llamarig.memory import TERMS
 from llamarig.plan import Plan
 
@@ -13,6 +15,13 @@ UNKNOWN_SIZES = {"header-unknown": "the model's header", "projector-size-unknown
 
 PROCESS_PARTS = {"base": "base", "checkpoints": "context checkpoints", "prompt-cache": "prompt cache"}
 """What the process term in RAM is made of, in words."""
+
+
+def process_parts(services: Iterable[str], detail: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+    """The parts of the process term in RAM that any of ``services`` has; nothing when it has one part alone."""
+    told = [detail.get(name, {}) for name in services]
+    held = tuple(part for part in PROCESS_PARTS if any(parts.get(part) for parts in told))
+    return held if held[1:] else ()
 
 
 def bracketed(words: str) -> str:

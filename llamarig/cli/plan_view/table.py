@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from rich.markup import escape
 
 from llamarig.cli.context import out
-from llamarig.cli.plan_view.basis import KEYS, PROCESS_PARTS, bracketed
+from llamarig.cli.plan_view.basis import KEYS, PROCESS_PARTS, bracketed, process_parts
 from llamarig.cli.rows import print_rows, width_of
 
 INDENT = 2
@@ -16,9 +17,10 @@ Services = Mapping[str, Mapping[str, float]]
 """MiB by service and term."""
 Told = Callable[[str, tuple[str, ...]], str]
 """How a term of some services is known; empty when it follows from header and settings."""
+_NO_DETAIL: Services = MappingProxyType({})
 
 
-def show_terms(services: Services, basis: Told, detail: Services | None = None) -> None:
+def show_terms(services: Services, basis: Told, detail: Services = _NO_DETAIL) -> None:
     """MiB of each term and service, their sum and its share of what is used."""
     terms = list(dict.fromkeys(term for held in services.values() for term in held))
     used = sum(sum(held.values()) for held in services.values())
@@ -27,10 +29,11 @@ def show_terms(services: Services, basis: Told, detail: Services | None = None) 
     rows = [head]
     for term in sorted(terms, key=list(KEYS).index):
         mine = tuple(name for name, held in services.items() if term in held)
-        parts = _parts(services, detail) if term == "process" else {}
+        parts = process_parts(services, detail) if term == "process" else ()
         rows.append(_row(_named(term, "" if parts else basis(term, mine)), services, term, used))
-        for part, held in parts.items():
+        for part in parts:
             told = basis(term, mine) if part == "base" else ""
+            held = {name: {key: mib for key, mib in detail.get(name, {}).items() if mib} for name in services}
             rows.append(_row(f"    {PROCESS_PARTS[part]}{bracketed(told)}", held, part, None))
     sums = {name: {"sum": sum(held.values())} for name, held in services.items()}
     if len(terms) > 1 or several:
@@ -44,17 +47,6 @@ def show_terms(services: Services, basis: Told, detail: Services | None = None) 
 
 def _named(term: str, told: str) -> str:
     return f"{KEYS.get(term, '?')} {term}{bracketed(told)}"
-
-
-def _parts(services: Services, detail: Services | None) -> dict[str, Services]:
-    """The parts of the process term by service; nothing when it has one part alone."""
-    told = {name: (detail or {}).get(name, {}) for name in services}
-    held = [part for part in PROCESS_PARTS if any(parts.get(part) for parts in told.values())]
-    if not held[1:]:
-        return {}
-    return {
-        part: {name: {part: parts[part]} if parts.get(part) else {} for name, parts in told.items()} for part in held
-    }
 
 
 def _row(name: str, services: Services, term: str, used: float | None) -> list[str]:

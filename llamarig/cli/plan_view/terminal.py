@@ -36,7 +36,7 @@ _WIDEST_BAR = 120
 def show(plan: Plan) -> None:
     """Print the plan on standard output."""
     basis = Basis(plan)
-    print_hanging(f"[bold]{escape(plan.host)}[/] {_verdict(plan, basis)}")
+    print_hanging(headline(plan))
     for device in plan.devices:
         _apart()
         _show_device(device, basis)
@@ -58,13 +58,14 @@ def _apart() -> None:
         out().print()
 
 
-def _verdict(plan: Plan, basis: Basis) -> str:
-    """The headline; what is not known is said before what fits."""
+def headline(plan: Plan) -> str:
+    """The host and whether it fits, as console markup; what is not known is said before what fits."""
+    host = escape(plan.host)
     if not plan.fits:
-        return "[bold red]does not fit[/]"
-    if missing := basis.missing():
-        return f"[yellow]not known: {missing} is missing, run `llamarig lock {escape(plan.host)}`[/]"
-    return "[green]fits[/]"
+        return f"[bold]{host}[/] [bold red]does not fit[/]"
+    if missing := Basis(plan).missing():
+        return f"[bold]{host}[/] [yellow]not known: {missing} is missing, run `llamarig lock {host}`[/]"
+    return f"[bold]{host}[/] [green]fits[/]"
 
 
 def _show_device(device: DevicePlan, basis: Basis) -> None:

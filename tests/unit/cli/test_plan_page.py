@@ -1,0 +1,290 @@
+"""The page of a plan: whole in itself, escaped, true to the plan, and never in the place of somebody's file."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llamarig.cli.plan_view.figures import PLOT, charts, nice_steps
+from llamarig.cli.plan_view.files import MARK, page_paths, write_page
+from llamarig.cli.plan_view.formulas import WORDS, explanations
+from llamarig.cli.plan_view.pages import TEMPLATES, page
+from llamarig.errors import RigError
+from llamarig.gguf import Header
+from llamarig.memory import TERMS
+from llamarig.plan import Plan, plan_host
+from llamarig.plan.curves import curves
+from llamarig.spec.host import HostSpec
+from tests.support import gguf_bytes as raw
+from tests.support.big_models import header_of, keys, qwen35_27b
+from tests.support.plan_specs import CPU, REFERENCE, spec
+
+ROOT = Path(__file__).resolve().parents[3]
+QWEN = header_of(qwen35_27b())
+REFUSED = {"accept-margin": None, "parallel": 2, "speculation": {"type": "draft-mtp", "n-max": 4}}
+VOID = {"meta", "line", "rect", "circle", "polygon", "br", "link"}
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m\u202e{{ 7 * 7 }}</style>"
+
+
+def small(name: str = "Small") -> Header:
+    composed = keys(
+        "llama",
+        {
+            "block_count": 4,
+            "embedding_length": 512,
+            "feed_forward_length": 1024,
+            "attention.head_count": 8,
+            "context_length": 32_768,
+        },
+    )
+    composed.add("general.name", raw.STRING, name)
+    return header_of(composed.tensor("token_embd.weight", "F16", 512, 1000).tensor("output.weight", "F16", 512, 1000))
+
+
+class Document(HTMLParser):
+    """What the page holds: its elements with their attributes, its text, and whether they nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID - {"line", "rect", "circle", "polygon"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.elements if tag == name]
+
+
+def made(found: HostSpec, headers: dict[str, Header | None], beside: Path | None = None) -> tuple[Plan, str]:
+    plan = plan_host(found, headers)
+    return plan, page(plan, found, headers, beside=beside)
+
+
+PLAN, PAGE = made(spec(REFERENCE, REFUSED), {"qwen": QWEN})
+
+
+def test_the_page_asks_for_nothing() -> None:
+    document = Document(PAGE)
+    assert document.open == []
+    assert {tag for tag, _ in document.elements} & {
+        "script",
+        "img",
+        "link",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+    } == set()
+    for tag, attributes in document.elements:
+        assert not {"src", "srcset", "style", "action"} & attributes.keys(), tag
+        assert [name for name in attributes if name.startswith("on")] == [], tag
+    assert re.search(r"https?:|@import|url\(", PAGE) is None
+
+
+def test_the_policy_allows_the_pages_own_style_alone() -> None:
+    policy = next(each["content"] for each in Document(PAGE).all("meta") if each.get("http-equiv"))
+    style = PAGE[PAGE.index("<style>") + len("<style>") : PAGE.index("</style>")]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def test_the_style_has_a_colour_for_every_term_in_light_in_dark_and_on_paper() -> None:
+    style = (TEMPLATES / "plan.css").read_text()
+    for term in (*TERMS, "others"):
+        assert style.count(f"  --{term}: ") + style.count(f"; --{term}: ") == 3, term
+        assert f".{term} {{ fill: var(--{term}); background: var(--{term}); }}" in style
+    assert "prefers-color-scheme: dark" in style
+    assert "@media print" in style
+
+
+def test_whatever_stands_in_a_file_or_spec_is_text() -> None:
+    data = copy.deepcopy(CPU)
+    data["services"]["chat"]["alias"] = "<b>bold</b> & 'quoted'"
+    data["services"]["chat"]["listen"]["keyless"] = {"reason": "</p><script>alert(3)</script>"}
+    plan, text = made(HostSpec.model_validate(data), {"small": small(HOSTILE)})
+    assert plan.fits
+    document = Document(text)
+    assert {tag for tag, _ in document.elements} & {"script", "img", "b"} == set()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "&lt;script&gt;alert(3)" in text
+    assert "{{ 7 * 7 }}" in text
+    assert [sign for sign in text if sign in "\x1b\u202e"] == []
+
+
+def test_every_chart_is_named_described_and_followed_by_its_table() -> None:
+    document = Document(PAGE)
+    names = {attributes["id"] for _, attributes in document.elements if "id" in attributes}
+    assert len(names) == sum("id" in attributes for _, attributes in document.elements)
+    drawn = [each for each in document.all("svg") if each.get("role") == "img"]
+    assert len(drawn) == 5
+    for each in drawn:
+        assert set((each["aria-labelledby"] or "").split()) <= names
+    assert all(each.get("aria-hidden") == "true" for each in document.all("svg") if "aria-labelledby" not in each
+               and "viewbox" not in each)  # fmt: skip
+    assert len(document.all("table")) == len(drawn) + 1
+    assert PAGE.count("Every point as a table") == 2
+
+
+def test_the_figures_are_the_plans_own() -> None:
+    for device in PLAN.devices:
+        for mib in device.components.values():
+            assert f"<td>{mib:,.2f}</td><td>{mib / device.used_mib:.1%}</td>" in PAGE
+    for finding in PLAN.findings:
+        assert f"<code>{finding.code}</code>" in PAGE
+    assert PLAN.alternatives
+    assert PAGE.count("<code>", PAGE.index('id="alternatives"'), PAGE.index('id="findings"')) == len(PLAN.alternatives)
+    assert "-m /var/lib/llamarig" in PAGE or "--model /var/lib/llamarig" in PAGE
+
+
+def test_a_chart_stands_on_its_points() -> None:
+    found = spec(REFERENCE)
+    curve = curves(found, {"qwen": QWEN}, steps=4)[0]
+    [chart] = charts(curve)
+    assert chart.place == "blackwell"
+    assert [(spot.value, spot.fits) for spot in chart.spots] == [(point.value, point.fits) for point in curve.points]
+    used = [point.devices[0].used_mib for point in curve.points]
+    assert [spot.used for spot in chart.spots] == pytest.approx(used)
+    assert [spot.value for spot in chart.spots if spot.present] == [262_144]
+    heights = {limit.mib: PLOT - limit.at for limit in chart.limits}
+    scale = next(height / mib for mib, height in heights.items())
+    for spot in chart.spots:
+        assert PLOT - spot.top == pytest.approx(spot.used * scale)
+        assert spot.free == pytest.approx(curve.here.devices[0].usable_mib - spot.used)
+    assert sum(spot.width for spot in chart.spots) == pytest.approx(100)
+
+
+@pytest.mark.parametrize("highest", [0.5, 7, 99, 1000, 24_467, 98_000])
+def test_axes_have_a_few_round_marks(highest: float) -> None:
+    steps = nice_steps(highest)
+    assert steps[0] == 0
+    assert steps[-1] <= highest
+    assert 3 <= len(steps) <= 7
+
+
+def test_dominant_terms_are_explained_with_a_sum_that_comes_out() -> None:
+    found = explanations(PLAN, spec(REFERENCE, REFUSED), {"qwen": QWEN})["chat"]
+    by_term = {each.term: each for each in found}
+    assert sum(each.share for each in found) >= 0.9
+    assert [each.mib for each in found] == sorted((each.mib for each in found), reverse=True)
+    for term in ("weights", "kv-cache", "recurrent-state", "process"):
+        assert sum(step.mib for step in by_term[term].steps) == pytest.approx(by_term[term].mib, abs=0.01), term
+    assert by_term["kv-cache"].steps[0].words == "16 layers x 2 slots x 131,072 cells x 1,152 bytes (K q4_0, V q4_0)"
+    state = by_term["recurrent-state"].steps[0].words
+    assert state == "2 slots x (1 copy + 4 for drafted tokens) x 149.625 MiB of 48 layers"
+    assert "16 layers \N{MULTIPLICATION SIGN} 2 slots" in PAGE
+
+
+def test_a_formula_that_does_not_come_out_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llamarig.cli.plan_view.formulas.cell_bytes", lambda *_: 1)
+    found = explanations(PLAN, spec(REFERENCE, REFUSED), {"qwen": QWEN})["chat"]
+    kv = next(each for each in found if each.term == "kv-cache")
+    assert (kv.steps, kv.words) == ((), WORDS["kv-cache"])
+
+
+def test_every_term_has_words() -> None:
+    assert list(WORDS) == list(TERMS)
+
+
+def test_without_a_header_the_page_says_that_it_is_a_lower_bound() -> None:
+    _, text = made(spec(REFERENCE), {"qwen": None})
+    assert "not known: the model&#39;s header is missing" in text
+    assert "What is shown is a lower bound" in text
+    assert "at least so much" in text
+    assert 'class="pill small good"' not in text
+    assert "With other settings" not in text
+
+
+def test_links_lead_to_the_documentation(tmp_path: Path) -> None:
+    beside = tmp_path / "a b"
+    beside.mkdir()
+    _, text = made(spec(REFERENCE), {"qwen": QWEN}, beside)
+    links = {each["href"] or "" for each in Document(text).all("a")}
+    assert links
+    for link in links:
+        assert "%20" not in link or " " not in link
+        assert (beside / link).resolve().is_file()
+    assert Document(made(spec(REFERENCE), {"qwen": QWEN})[1]).all("a") == []
+
+
+def test_a_page_is_made_in_two_seconds() -> None:
+    found, headers = spec(REFERENCE), {"qwen": QWEN}
+    plan = plan_host(found, headers)
+    start = time.process_time()
+    page(plan, found, headers)
+    assert time.process_time() - start < 2
+
+
+def test_one_host_has_a_file_and_several_have_a_directory(tmp_path: Path) -> None:
+    assert page_paths(tmp_path / "x.html", ["a"]) == [tmp_path / "x.html"]
+    assert page_paths(tmp_path, ["a"]) == [tmp_path / "a.html"]
+    assert page_paths(tmp_path / "new", ["a", "b"]) == [tmp_path / "new/a.html", tmp_path / "new/b.html"]
+    assert (tmp_path / "new").is_dir()
+
+
+def test_only_a_page_is_replaced(tmp_path: Path) -> None:
+    mine, page_file, link = tmp_path / "notes.html", tmp_path / "old.html", tmp_path / "link.html"
+    mine.write_text("<!doctype html>\nmine")
+    page_file.write_text(f"<!doctype html>\n{MARK}\nold")
+    link.symlink_to(page_file)
+    assert page_paths(page_file, ["a"]) == [page_file]
+    for path in (mine, link, Path("/dev/null")):
+        with pytest.raises(RigError):
+            page_paths(path, ["a"])
+    with pytest.raises(RigError, match="not a directory"):
+        page_paths(page_file, ["a", "b"])
+    assert mine.read_text().endswith("mine")
+    assert MARK in PAGE[:400]
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "x.html"
+    write_page(target, "one")
+    write_page(target, "two")
+    assert target.read_text() == "two"
+    assert target.stat().st_mode & 0o777 == 0o644
+    assert list(tmp_path.iterdir()) == [target]
+    with pytest.raises(RigError, match="cannot be written"):
+        write_page(tmp_path / "gone" / "x.html", "three")
+
+
+def rig(where: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment: dict[str, Any] = dict(os.environ, PYTHONPATH=str(ROOT), XDG_CACHE_HOME=str(where / "cache"))
+    command = [sys.executable, "-m", "llamarig.cli.main", "-C", str(ROOT), "plan", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=where, check=False)
+
+
+def test_the_command_writes_a_page_and_says_where(tmp_path: Path) -> None:
+    done = rig(tmp_path, "demo", "--html", "plan.html")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "demo fits: plan.html\n", "")
+    assert Document((tmp_path / "plan.html").read_text()).open == []
+    again = rig(tmp_path, "demo", "rtx-5070", "--html", "pages", "--json")
+    assert again.returncode in {0, 1}
+    assert again.stdout.startswith("{")
+    assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == ["demo.html", "rtx-5070.html"]
+    (tmp_path / "mine.html").write_text("mine")
+    refused = rig(tmp_path, "demo", "--html", "mine.html")
+    assert refused.returncode == 2
+    assert "was not written by `llamarig plan --html`" in refused.stderr
