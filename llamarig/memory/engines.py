@@ -1,9 +1,9 @@
 """Which of the engine's memory models a version follows.
 
 KV cache, state and weights were laid out alike in every build that is looked at here; what one pass needs
-(the compute buffers) changed four times in 2026. Each change is an upstream pull request whose build number is known,
-and an era is what holds from one of them to the next. The trees of 0.1 (b10454), 0.4.0 (b10809) and 0.5-dev (b11312)
-were compared file by file: they are of one era.
+(the compute buffers) changed five times in 2026. The first changes are upstream pull requests whose build numbers are
+known; the last one was found by comparing the trees of 0.1 (b10454), 0.4.0 (b10809) and 0.5-dev (b11312) file by file.
+An era is what holds from one change to the next.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Era:
     """Logits are reserved for the rows that a server can ask for; before, for every token of a pass."""
     staging: bool
     """CUDA's f16 copy of a layer's K and V is part of the compute buffer; before, the driver's pool grew by it."""
+    every_input: bool
+    """As a pipeline, inputs that no node reads are kept for each pass in flight, too."""
     source: str
     """The change that began the era: pull request and commit."""
 
@@ -42,6 +44,7 @@ OLDER: Final = Era(
     half_mask=False,
     outputs_only=False,
     staging=False,
+    every_input=False,
     source="as read back from the logs of builds of February and March 2026",
 )
 APRIL_2026: Final = Era(
@@ -51,6 +54,7 @@ APRIL_2026: Final = Era(
     half_mask=False,
     outputs_only=False,
     staging=False,
+    every_input=False,
     source="pull request 21038, commit 744c0c731 of 2026-04-01",
 )
 MAY_2026: Final = Era(
@@ -60,6 +64,7 @@ MAY_2026: Final = Era(
     half_mask=True,
     outputs_only=False,
     staging=False,
+    every_input=False,
     source="pull request 23764, commit 031ddb2e0 of 2026-05-29",
 )
 JUNE_2026: Final = Era(
@@ -69,13 +74,27 @@ JUNE_2026: Final = Era(
     half_mask=True,
     outputs_only=True,
     staging=True,
+    every_input=False,
     source="pull requests 23861 (commit de6f727aa of 2026-06-01) and 23907 (commit f8f0a47a5 of 2026-06-03)",
 )
-ERAS: Final = (OLDER, APRIL_2026, MAY_2026, JUNE_2026)
-"""From the oldest to the newest. Pull request 23861 came a few builds before 23907: in between, the era 2026-05
-reserves more for logits than those builds did."""
+SEPTEMBER_2026: Final = Era(
+    name="2026-09",
+    first_build=10_810,
+    rotation=True,
+    half_mask=True,
+    outputs_only=True,
+    staging=True,
+    every_input=True,
+    source="pass 6 of ggml_backend_sched_split_graph, which b11312 has and b10809 has not",
+)
+ERAS: Final = (OLDER, APRIL_2026, MAY_2026, JUNE_2026, SEPTEMBER_2026)
+"""From the oldest to the newest. Where the build of a change is not known to the digit, an era is computed rather too
+big than too small: 2026-05 reserves all logits although pull request 23861 came a few builds before 23907, and 2026-09
+begins right after the last build that was seen without its change."""
 
 CURRENT: Final = ERAS[-1]
+_COMPARED: Final = (JUNE_2026, SEPTEMBER_2026)
+"""Eras of trees that were read."""
 
 NEWEST_COMPARED: Final = 11_312
 """The newest build whose source was compared: 0c1e57098, 0.5-dev."""
@@ -93,8 +112,10 @@ KNOWN_COMMITS: Final = {
 }
 """Builds by the first nine digits of their commit; 5266f24da is 0.4.0."""
 
-_RELEASE = re.compile(r"v?0\.[0-9]{1,3}(\.[0-9]{1,3})?(-dev)?")
+_RELEASE = re.compile(r"v?0\.([0-9]{1,3})(\.[0-9]{1,3})?(-dev)?")
 _BUILD = re.compile(r"b?([0-9]{1,6})(-[0-9a-f]{7,40})?")
+_LAST_OF_JUNE = 4
+"""Release 0.4 is b10809."""
 _COMMIT = re.compile(r"(?!b[0-9]+$)[0-9a-f]{7,40}")
 
 
@@ -111,7 +132,7 @@ class EngineModel:
 def of_build(number: int) -> EngineModel:
     """The era of upstream's build ``number``."""
     era = next(era for era in reversed(ERAS) if number >= era.first_build)
-    if era is not CURRENT:
+    if era not in _COMPARED:
         return EngineModel(
             era,
             number,
@@ -136,8 +157,9 @@ def of_version(version: str | None) -> EngineModel:
     build = _BUILD.fullmatch(version)
     if build is not None and int(build[1]) > 0:
         return of_build(int(build[1]))
-    if _RELEASE.fullmatch(version):
-        return EngineModel(CURRENT, None)
+    release = _RELEASE.fullmatch(version)
+    if release is not None:
+        return EngineModel(JUNE_2026 if int(release[1]) <= _LAST_OF_JUNE else CURRENT, None)
     if _COMMIT.fullmatch(version):
         known = next((number for commit, number in KNOWN_COMMITS.items() if _same(commit, version)), None)
         if known is not None:

@@ -94,7 +94,8 @@ def simulate(header: Header, shape: Shape, work: Pass, settings: Settings, build
     builder = Builder(header, shape, work, placement)
     build(builder)
     cards = placement.cards
-    nodes, leafs = schedule(builder.graph, Machine(cards, copies(shape, settings), settings.op_offload))
+    machine = Machine(cards, copies(shape, settings), settings.op_offload, settings.era.every_input)
+    nodes, leafs = schedule(builder.graph, machine)
     sizes = Allocator([ALIGNMENT] * cards + [_HOST_ALIGNMENT]).run(nodes, leafs)
     if settings.split_mode == "tensor" and cards:
         sizes = [sizes[0]] * settings.cards + sizes[1:]

@@ -35,6 +35,8 @@ class Machine:
     """:data:`PIPELINE_COPIES` when several cards work as a pipeline."""
     offload: bool = True
     """Whether cards compute long passes with weights that lie in RAM."""
+    every_input: bool = False
+    """Whether a pipeline keeps inputs that no node reads for each pass in flight, too."""
 
 
 @dataclass(slots=True)
@@ -125,6 +127,7 @@ class _Splitter:
     def __init__(self, graph: Graph, machine: Machine) -> None:
         self.graph = graph
         self.copies = machine.copies
+        self.every_input = machine.every_input
         self.copied: dict[tuple[int, int], list[Tensor]] = {}
         """Copies by tensor (its ``id``) and backend."""
         self.caller_inputs: list[Tensor] = []
@@ -132,6 +135,10 @@ class _Splitter:
 
     def run(self) -> tuple[list[Tensor], list[Tensor]]:
         self._cut()
+        if self.copies > 1 and self.every_input:
+            for leaf in self.graph.leafs:
+                if leaf.is_input:
+                    self._copy_at_caller(leaf)
         nodes: list[Tensor] = []
         ends = [split.first for split in self.splits[1:]] + [len(self.graph.nodes)]
         for split, end in zip(self.splits, ends, strict=True):

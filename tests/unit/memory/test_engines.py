@@ -7,7 +7,17 @@ from itertools import pairwise
 import pytest
 
 from llamarig.errors import RigError
-from llamarig.memory.engines import APRIL_2026, CURRENT, ERAS, JUNE_2026, KNOWN_COMMITS, MAY_2026, OLDER, of_version
+from llamarig.memory.engines import (
+    APRIL_2026,
+    CURRENT,
+    ERAS,
+    JUNE_2026,
+    KNOWN_COMMITS,
+    MAY_2026,
+    OLDER,
+    SEPTEMBER_2026,
+    of_version,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +31,9 @@ from llamarig.memory.engines import APRIL_2026, CURRENT, ERAS, JUNE_2026, KNOWN_
         ("4df29be4f0123456789abcdef0123456789abcde", JUNE_2026, 10_454),
         ("5266f24", JUNE_2026, 10_809),
         ("0.4.0", JUNE_2026, None),
-        ("v0.5.0-dev", JUNE_2026, None),
+        ("v0.5.0-dev", SEPTEMBER_2026, None),
+        ("b10809", JUNE_2026, 10_809),
+        ("b10810", SEPTEMBER_2026, 10_810),
         ("b9489", JUNE_2026, 9489),
         ("b9488", MAY_2026, 9488),
         ("b9410", MAY_2026, 9410),
@@ -65,7 +77,7 @@ def test_the_eras_follow_one_another_and_only_ever_gain() -> None:
     builds = [era.first_build for era in ERAS]
     assert builds == sorted(set(builds))
     for before, after in pairwise(ERAS):
-        for trait in ("rotation", "half_mask", "outputs_only", "staging"):
+        for trait in ("rotation", "half_mask", "outputs_only", "staging", "every_input"):
             assert getattr(after, trait) >= getattr(before, trait)
 
 
