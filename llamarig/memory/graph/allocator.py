@@ -57,13 +57,15 @@ class Arena:
                     block[1] += blocks[number + 1][1]
                     del blocks[number + 1]
                 return
-            if block[0] >= end:
-                if block[0] == end:
-                    block[0] = offset
-                    block[1] += size
-                else:
-                    blocks.insert(number, [offset, size])
+            if block[0] == end:
+                block[0] = offset
+                block[1] += size
+                if number and sum(blocks[number - 1]) == offset:
+                    blocks[number - 1][1] += block[1]
+                    del blocks[number]
                 return
+        place = next((number for number, block in enumerate(blocks) if block[0] >= offset), len(blocks))
+        blocks.insert(place, [offset, size])
 
 
 class Allocator:

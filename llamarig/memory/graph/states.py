@@ -81,7 +81,11 @@ def read(
     states = ops.reshape(cache, *cache.extent)
     cleared = ops.view(states, (cache.extent[0], 1, 1, 1), op="scale", packed=True)
     b.expand(cleared)
-    return b.expand(get_rows(states, inputs.ids))
+    result = b.expand(get_rows(states, inputs.ids))
+    # States beside those of the pass's slots are moved: none here, but a tensor of no bytes takes its turn, too.
+    none = ops.view(inputs.ids, (0, 1, 1, 1), packed=True, size=0)
+    write(b, ops.get_rows(states, none), cache)
+    return result
 
 
 def write(b: Builder, source: Tensor, cache: Tensor) -> None:
