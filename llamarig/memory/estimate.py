@@ -12,6 +12,7 @@ from llamarig.memory.kv import kv_bytes
 from llamarig.memory.logits import logit_bytes
 from llamarig.memory.placement.adapters import adapter_bytes
 from llamarig.memory.placement.buffers import draft_buffers, reduction_bytes, target_buffers
+from llamarig.memory.placement.cuts import UNCUT
 from llamarig.memory.process import host_base_mib, residues_mib
 from llamarig.memory.projector import projector_mib
 from llamarig.memory.recurrent import recurrent_bytes, state_bytes
@@ -145,6 +146,11 @@ def _check(shape: Shape, settings: Settings) -> None:
         raise RigError(
             what="speculation draft-mtp needs an MTP head, and the model's file has none",
             fix="use a file with an MTP head (nextn_predict_layers), or another kind of speculation",
+        )
+    if settings.places > 1 and settings.split_mode == "tensor" and shape.architecture in UNCUT:
+        raise RigError(
+            what=f"the engine does not split the architecture {shape.architecture} by tensors",
+            fix="set split-mode: layer",
         )
     if is_quantised(settings.cache_v) and not settings.flash_attention:
         raise RigError(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llamarig.plan.places import SERVER, TEMPLATES, credential, model_path
-from llamarig.plan.settings import visible_cards
+from llamarig.plan.places import PRESETS, SERVER, TEMPLATES, credential, model_path
+from llamarig.plan.settings import model_cards, overrides, shares, visible_cards
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Sampling, Service, Speculation
 
@@ -51,7 +51,7 @@ def argv(spec: HostSpec, name: str) -> tuple[str, ...]:
     service = spec.services[name]
     return (
         SERVER,
-        *_model(spec, service),
+        *_model(spec, name, service),
         *_network(name, service),
         *_window(service),
         *_placement(spec, service),
@@ -63,15 +63,29 @@ def argv(spec: HostSpec, name: str) -> tuple[str, ...]:
     )
 
 
-def _model(spec: HostSpec, service: Service) -> Iterator[str]:
+def _model(spec: HostSpec, name: str, service: Service) -> Iterator[str]:
+    if service.router is not None:
+        yield from ("--models-preset", f"{PRESETS}/{name}.ini")
+        yield from ("--models-max", str(service.router.models_max))
+        yield from _images(service)
+        return
     yield from ("--model", model_path(spec, service.model))
     yield from ("--alias", service.alias or service.model)
     projector = spec.models[service.model].projector
     if projector is not None:
         yield from ("--mmproj", model_path(spec, service.model, projector))
         yield "--mmproj-offload" if visible_cards(spec, service) else "--no-mmproj-offload"
-        if service.image_min_tokens is not None:
-            yield from ("--image-min-tokens", str(service.image_min_tokens))
+        yield from _images(service)
+    if service.lora:
+        scaled = (f"{model_path(spec, adapter.model)}:{adapter.scale!r}" for adapter in service.lora)
+        yield from ("--lora-scaled", ",".join(scaled))
+
+
+def _images(service: Service) -> Iterator[str]:
+    if service.image_min_tokens is not None:
+        yield from ("--image-min-tokens", str(service.image_min_tokens))
+    if service.image_max_tokens is not None:
+        yield from ("--image-max-tokens", str(service.image_max_tokens))
 
 
 def _network(name: str, service: Service) -> Iterator[str]:
@@ -110,12 +124,29 @@ def _window(service: Service) -> Iterator[str]:
 
 
 def _placement(spec: HostSpec, service: Service) -> Iterator[str]:
-    if visible_cards(spec, service):
-        layers = "all" if service.gpu_layers == "all" else str(service.gpu_layers)
-        yield from ("--device", "CUDA0", "--n-gpu-layers", layers)
-    else:
+    cards = model_cards(spec, service)
+    if not cards:
         yield from ("--device", "none")
+    else:
+        layers = "all" if service.gpu_layers == "all" else str(service.gpu_layers)
+        yield from ("--device", ",".join(f"CUDA{number}" for number in range(len(cards))), "--n-gpu-layers", layers)
+    split = shares(spec, service)
+    if split:
+        yield from ("--split-mode", service.split_mode)
+        yield from ("--tensor-split", ",".join(f"{share:.9g}" for share in split))
+    # The engine takes the first pattern that matches, and its own list of experts is such patterns.
+    places = overrides(spec, service)
+    if places:
+        yield from ("--override-tensor", ",".join(f"{pattern}={_buffer(card)}" for pattern, card in places))
+    if service.experts_on_cpu == "all":
+        yield "--cpu-moe"
+    elif service.experts_on_cpu:
+        yield from ("--n-cpu-moe", str(service.experts_on_cpu))
     yield from ("--fit", "off")
+
+
+def _buffer(card: int | None) -> str:
+    return "CPU" if card is None else f"CUDA{card}"
 
 
 def _speculation(spec: HostSpec, service: Service) -> Iterator[str]:

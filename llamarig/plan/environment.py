@@ -33,6 +33,8 @@ def environment(spec: HostSpec, name: str, learned: Mapping[str, str]) -> dict[s
         known = [uuid_of(spec, card, learned) or f"{UNLEARNED}:{card}" for card in cards]
         variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         variables[VISIBLE] = ",".join(known)
-        if service.projector_gpu is not None and spec.models[service.model].projector is not None:
+        models = service.router.models if service.router is not None else [service.model]
+        seen = any(spec.models[model].projector is not None for model in models)
+        if service.projector_gpu is not None and seen:
             variables["MTMD_BACKEND_DEVICE"] = f"CUDA{cards.index(service.projector_gpu)}"
     return variables | service.environment

@@ -9,6 +9,7 @@ from llamarig.memory import Estimate
 from llamarig.memory.engines import of_build
 from llamarig.plan.environment import uuid_of
 from llamarig.plan.load import Load
+from llamarig.plan.projector_findings import projector_findings
 from llamarig.plan.services import SLACK
 from llamarig.plan.settings import placed_on, visible_cards
 from llamarig.plan.types import Finding
@@ -20,8 +21,9 @@ def service_findings(spec: HostSpec, name: str, load: Load, learned: Mapping[str
     """Everything worth saying about one service, its load's own findings first."""
     service = spec.services[name]
     yield from load.findings
-    yield from _unplanned(spec, name, service)
+    yield from _no_card(spec, name, service)
     yield from _cards(spec, name, service, learned)
+    yield from projector_findings(spec, name)
     if service.listen.keyless is not None:
         yield Finding(
             "keyless",
@@ -57,24 +59,7 @@ def _memory_max(name: str, service: Service, load: Load) -> Iterator[Finding]:
         )
 
 
-def _unplanned(spec: HostSpec, name: str, service: Service) -> Iterator[Finding]:
-    """Settings whose memory this version cannot compute are refused, not guessed."""
-    given = {
-        "gpus with more than one card": len(service.gpus) > 1,
-        "experts-on-cpu": bool(service.experts_on_cpu),
-        "tensor-overrides": bool(service.tensor_overrides),
-        "lora": bool(service.lora),
-        "router": service.router is not None,
-    }
-    for what, there in given.items():
-        if there:
-            yield Finding(
-                "not-planned-yet",
-                "error",
-                f"service {name} uses {what}, whose memory this version cannot compute",
-                "remove it",
-                name,
-            )
+def _no_card(spec: HostSpec, name: str, service: Service) -> Iterator[Finding]:
     if spec.engine.backend == "cuda" and placed_on(spec, service) is None:
         yield Finding(
             "no-gpu",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from llamarig.errors import RigError
 from llamarig.gguf import Header
 from llamarig.memory import Beside, Estimate, estimate, projector_mib
-from llamarig.memory.process import CUDA_RESIDUE_MIB, host_base_mib
+from llamarig.memory.process import host_base_mib, residues_mib
 from llamarig.memory.units import MIB
-from llamarig.plan.settings import placed_on, settings_of
+from llamarig.plan.devices import room_of
+from llamarig.plan.settings import model_cards, placed_on, settings_of, visible_cards
 from llamarig.plan.types import Finding
 from llamarig.spec.host import HostSpec
 from llamarig.spec.models import ModelFile
+from llamarig.spec.service import Service
 
 Headers = Mapping[str, Header | None]
 """By model name; ``<model>/projector`` for projectors."""
@@ -46,79 +48,173 @@ def file_mib(file: ModelFile, header: Header | None) -> float | None:
 def load_of(spec: HostSpec, name: str, headers: Headers) -> Load:
     """What the service ``name`` takes; problems become findings, never exceptions."""
     service = spec.services[name]
-    card = placed_on(spec, service)
+    if service.router is not None:
+        return _router(spec, name, headers)
+    return _server(spec, name, service, headers)
+
+
+def _server(spec: HostSpec, name: str, service: Service, headers: Headers) -> Load:
+    """One process with one model."""
     load = Load()
     header = headers.get(service.model)
     if header is None:
-        _without_header(load, spec, name, card)
+        _without_header(load, spec, name, service)
     else:
         try:
-            _with_header(load, spec, name, headers, header)
+            _with_header(load, spec, name, service, headers)
         except RigError as error:
             load.findings.append(Finding("settings-refused", "error", _joined(error), error.fix, name))
-    _projector(load, spec, name, headers)
+    _projector(load, spec, name, service, headers)
     return load
+
+
+def _router(spec: HostSpec, name: str, headers: Headers) -> Load:
+    """A router, and as many of its models as it keeps loaded: on each place the biggest ones.
+
+    Each model has a process of its own; the router itself holds a context on every card that it sees.
+    Source: ``server_models`` in tools/server/server-models.cpp.
+    """
+    service = spec.services[name]
+    router = service.router
+    models = router.models if router is not None else [service.model]
+    at_once = min(router.models_max if router is not None else 1, len(models))
+    each = [_server(spec, name, service.model_copy(update={"model": model}), headers) for model in models]
+    load = Load(estimate=_unknown_first([one.estimate for one in each]))
+    for one in each:
+        load.findings.extend(finding for finding in one.findings if finding not in load.findings)
+    cards = visible_cards(spec, service)
+    for card, residue in zip(cards, residues_mib(len(cards)) if cards else (), strict=True):
+        load.put(card, "process", residue)
+        for terms in _biggest([one.cards.get(card, {}) for one in each], at_once):
+            for term, mib in terms.items():
+                load.put(card, term, mib)
+    base = host_base_mib("cuda" if cards else "cpu", 0)
+    load.put(None, "process", base)
+    load.ram_detail = {"base": base}
+    for one in sorted(each, key=lambda load: -sum(load.ram.values()))[:at_once]:
+        for term, mib in one.ram.items():
+            load.put(None, term, mib)
+        for part, mib in one.ram_detail.items():
+            load.ram_detail[part] = load.ram_detail.get(part, 0.0) + mib
+    return load
+
+
+def _biggest(places: list[dict[str, float]], count: int) -> list[dict[str, float]]:
+    return sorted(places, key=lambda terms: -sum(terms.values()))[:count]
+
+
+def _unknown_first(estimates: list[Estimate | None]) -> Estimate | None:
+    """None as soon as one model's header is missing; else one whose layout is not known, or any."""
+    known = [found for found in estimates if found is not None]
+    return None if len(known) < len(estimates) else min(known, key=lambda found: (found.known, found.compute_checked))
 
 
 def _joined(error: RigError) -> str:
     return f"{error.what} ({error.why})" if error.why else error.what
 
 
-def _without_header(load: Load, spec: HostSpec, name: str, card: str | None) -> None:
-    """Nothing but the file's size is known: a lower bound."""
-    service = spec.services[name]
+def _unknown(what: str, spec: HostSpec, name: str) -> Finding:
+    return Finding(
+        "header-unknown",
+        "warning",
+        what,
+        f"run `llamarig lock {spec.host}`, which stores the header under headers/",
+        name,
+    )
+
+
+def _without_header(load: Load, spec: HostSpec, name: str, service: Service) -> None:
+    """Nothing but the file's size is known: a lower bound, in proportion to the cards' shares."""
     model = spec.models[service.model]
     sizes = [file.size for file in (model, *model.shards)]
     known = sum(size for size in sizes if isinstance(size, int))
-    if known:
-        load.put(card, "weights", known / MIB)
-    if card is not None:
-        load.put(card, "process", CUDA_RESIDUE_MIB)
+    cards = model_cards(spec, service)
+    shares = settings_of(spec, service).shares
+    for card, share, residue in zip(cards, shares, residues_mib(len(cards)) if cards else (), strict=False):
+        if known:
+            load.put(card, "weights", known / MIB * share / sum(shares))
+        load.put(card, "process", residue)
+    if known and not cards:
+        load.put(None, "weights", known / MIB)
     load.ram_detail = {
-        "base": host_base_mib("cpu" if card is None else "cuda", 0),
+        "base": host_base_mib("cuda" if cards else "cpu", 0),
         "prompt-cache": float(service.cache_ram_mib),
     }
     load.put(None, "process", sum(load.ram_detail.values()))
     load.findings.append(
-        Finding(
-            "header-unknown",
-            "warning",
+        _unknown(
             f"the header of model {service.model} is not at hand: KV cache, state and compute buffers of service "
             f"{name} are not in this plan",
-            f"run `llamarig lock {spec.host}`, which stores the header under headers/",
+            spec,
             name,
         )
     )
 
 
-def _with_header(load: Load, spec: HostSpec, name: str, headers: Headers, header: Header) -> None:
-    service = spec.services[name]
-    card = placed_on(spec, service)
-    drafter_name = service.speculation.model if service.speculation else None
-    drafter = headers.get(drafter_name) if drafter_name else None
-    if drafter_name and drafter is None:
-        load.findings.append(
-            Finding(
-                "header-unknown",
-                "warning",
-                f"the header of the drafter {drafter_name} is not at hand: its memory is not in this plan",
-                f"run `llamarig lock {spec.host}`, which stores the header under headers/",
-                name,
-            )
-        )
-    found = estimate(header, settings_of(spec, service), Beside(drafter=drafter))
+def _with_header(load: Load, spec: HostSpec, name: str, service: Service, headers: Headers) -> None:
+    header = headers[service.model]
+    if header is None:
+        return
+    cards = visible_cards(spec, service)
+    beside = _beside(load, spec, name, service, headers)
+    settings = settings_of(spec, service)
+    found = estimate(header, settings, beside)
+    if _overfull(spec, cards, found):
+        less = estimate(header, replace(settings, pipeline=False), beside)
+        saved = found.device_mib - less.device_mib
+        if saved > 0:
+            load.findings.append(_pipeline_given_up(name, saved))
+            found = less
     load.estimate = found
-    draft_card = service.speculation.gpu if service.speculation and drafter is not None else None
-    for term, mib in found.device.items():
-        apart = draft_card is not None and term.startswith("draft-")
-        load.put(draft_card if apart else card, term, mib)
+    for card, terms in zip(cards, found.devices, strict=False):
+        for term, mib in terms.items():
+            load.put(card, term, mib)
     for term, mib in found.host.items():
         load.put(None, term, mib)
     load.ram_detail = dict(found.host_detail)
 
 
-def _projector(load: Load, spec: HostSpec, name: str, headers: Headers) -> None:
-    service = spec.services[name]
+def _beside(load: Load, spec: HostSpec, name: str, service: Service, headers: Headers) -> Beside:
+    """Drafter and adapters, as far as their headers are at hand."""
+    drafting = service.speculation
+    drafter = headers.get(drafting.model) if drafting is not None and drafting.model is not None else None
+    if drafting is not None and drafting.model is not None and drafter is None:
+        what = f"the header of the drafter {drafting.model} is not at hand: its memory is not in this plan"
+        load.findings.append(_unknown(what, spec, name))
+    adapters = []
+    for adapter in service.lora:
+        header = headers.get(adapter.model)
+        if header is None:
+            what = f"the header of the adapter {adapter.model} is not at hand: its memory is not in this plan"
+            load.findings.append(_unknown(what, spec, name))
+        else:
+            adapters.append(header)
+    cards = visible_cards(spec, service)
+    card = drafting.gpu if drafting is not None and drafting.gpu in cards else None
+    return Beside(drafter=drafter, draft_card=cards.index(card) if card else 0, adapters=tuple(adapters))
+
+
+def _overfull(spec: HostSpec, cards: tuple[str, ...], found: Estimate) -> bool:
+    """Whether a card cannot hold what the service alone takes."""
+    rooms = [room_of(spec.gpus[card]) for card in cards]
+    return any(
+        room is not None and sum(terms.values()) > room.usable_mib
+        for room, terms in zip(rooms, found.devices, strict=False)
+    )
+
+
+def _pipeline_given_up(name: str, saved: float) -> Finding:
+    return Finding(
+        "pipeline-given-up",
+        "warning",
+        f"the buffers of a pipeline over the cards of service {name} do not fit; the server then starts without "
+        f"one, which its log alone tells: {saved:,.0f} MiB less, and prompts are read more slowly",
+        "lower context or ubatch, or leave it so",
+        name,
+    )
+
+
+def _projector(load: Load, spec: HostSpec, name: str, service: Service, headers: Headers) -> None:
     projector = spec.models[service.model].projector
     if projector is None:
         return

@@ -10,6 +10,8 @@ from llamarig.spec.models import ModelFile
 
 SERVER = "/opt/llamarig/current/bin/llama-server"
 TEMPLATES = "/etc/llamarig/templates"
+PRESETS = "/etc/llamarig/presets"
+"""Where the models of a router are listed."""
 
 
 def file_name(file: ModelFile) -> str:

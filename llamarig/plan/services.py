@@ -11,9 +11,11 @@ from llamarig.plan.argv import argv
 from llamarig.plan.environment import environment
 from llamarig.plan.load import Load
 from llamarig.plan.places import model_path
-from llamarig.plan.settings import settings_of
+from llamarig.plan.router import presets
+from llamarig.plan.settings import settings_of, visible_cards
 from llamarig.plan.types import ServicePlan
 from llamarig.spec.host import HostSpec
+from llamarig.spec.service import Service
 
 SLACK = 1.25
 """MemoryMax over what the plan says: page tables, the allocator's waste, uploads of images."""
@@ -39,7 +41,19 @@ def service_plan(
         model_path=model_path(spec, service.model),
         modalities=_modalities(spec, name, projector),
         speculative=service.speculation is not None,
+        files=_files(spec, service),
+        presets=presets(spec, service, bool(visible_cards(spec, service))),
     )
+
+
+def _files(spec: HostSpec, service: Service) -> tuple[str, ...]:
+    """Files that the arguments name together with something else, or in a file of their own."""
+    found = [model_path(spec, adapter.model) for adapter in service.lora]
+    for name in service.router.models if service.router is not None else ():
+        projector = spec.models[name].projector
+        found.append(model_path(spec, name))
+        found += [model_path(spec, name, projector)] if projector is not None else []
+    return tuple(found)
 
 
 def _memory_max(load: Load) -> int:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from llamarig.memory import Settings
 from llamarig.memory.engines import of_build
+from llamarig.plan.devices import room_of
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Service
+
+EVERY_LAYER = 999
+"""More layers than any model has."""
+
+_SEVERAL = 2
 
 
 def settings_of(spec: HostSpec, service: Service) -> Settings:
     """The service's settings in the engine's terms."""
     speculation = service.speculation
+    cards = model_cards(spec, service)
+    experts = service.experts_on_cpu
     return Settings(
         context=service.context,
-        backend=spec.engine.backend if placed_on(spec, service) else "cpu",
+        backend=spec.engine.backend if cards else "cpu",
         parallel=service.parallel,
         kv_unified=service.kv_unified,
         batch=service.batch,
@@ -32,20 +40,53 @@ def settings_of(spec: HostSpec, service: Service) -> Settings:
         attention_rotation=service.environment.get("LLAMA_ATTN_ROT_DISABLE", "0") == "0",
         mapped=service.load_mode in {"auto", "mmap"},
         era=of_build(spec.engine.build_number).era,
+        cards=max(len(cards), 1),
+        split_mode="tensor" if service.split_mode == "tensor" else "layer",
+        tensor_split=shares(spec, service),
+        cpu_experts=EVERY_LAYER if experts == "all" else experts,
+        overrides=overrides(spec, service),
     )
 
 
-def placed_on(spec: HostSpec, service: Service) -> str | None:
-    """The card that the service's model is on; None for the CPU backend."""
+def overrides(spec: HostSpec, service: Service) -> tuple[tuple[str, int | None], ...]:
+    """Pattern and card of each of the service's tensor overrides; None for the host."""
+    cards = model_cards(spec, service)
+    pairs = (entry.partition("=") for entry in service.tensor_overrides)
+    return tuple((pattern, cards.index(place) if place in cards else None) for pattern, _, place in pairs)
+
+
+def shares(spec: HostSpec, service: Service) -> tuple[float, ...]:
+    """Each card's share of a model on several; empty on one.
+
+    The spec's own, or for layers in proportion to what is usable on each card, and for tensors equal ones. The engine
+    would take what happens to be free at its start; with that no plan would hold.
+    """
+    cards = model_cards(spec, service)
+    if len(cards) < _SEVERAL:
+        return ()
+    if service.tensor_split:
+        return tuple(service.tensor_split)
+    rooms = [room_of(spec.gpus[card]) for card in cards]
+    usable = [float(int(room.usable_mib)) for room in rooms if room is not None and room.usable_mib >= 1]
+    return tuple(usable) if service.split_mode == "layer" and len(usable) == len(cards) else (1.0,) * len(cards)
+
+
+def model_cards(spec: HostSpec, service: Service) -> tuple[str, ...]:
+    """The cards that hold the service's model, the first of them ``CUDA0``; none for the CPU backend."""
     if spec.engine.backend == "cpu":
-        return None
-    return service.gpu or (service.gpus[0] if service.gpus else None)
+        return ()
+    return (service.gpu,) if service.gpu is not None else tuple(service.gpus)
+
+
+def placed_on(spec: HostSpec, service: Service) -> str | None:
+    """The first card that the service's model is on; None for the CPU backend."""
+    return next(iter(model_cards(spec, service)), None)
 
 
 def visible_cards(spec: HostSpec, service: Service) -> tuple[str, ...]:
-    """The cards that the process sees, in its own order: its model's, its projector's, its drafter's."""
-    card = placed_on(spec, service)
-    if card is None:
+    """The cards that the process sees, in its own order: its model's, its drafter's, its projector's."""
+    cards = model_cards(spec, service)
+    if not cards:
         return ()
     draft = service.speculation.gpu if service.speculation else None
-    return tuple(dict.fromkeys(name for name in (card, service.projector_gpu, draft) if name))
+    return tuple(dict.fromkeys(name for name in (*cards, draft, service.projector_gpu) if name))

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from llamarig.plan.router import Preset
+from llamarig.speed import Limits, Speed
+
 Severity = Literal["error", "warning", "note"]
 
 
@@ -103,6 +106,19 @@ class ServicePlan:
     model_path: str
     modalities: tuple[str, ...] = ("text",)
     speculative: bool = False
+    files: tuple[str, ...] = ()
+    """Adapters, and the models of a router, that the server reads besides."""
+    presets: tuple[Preset, ...] = ()
+    """What the file behind ``--models-preset`` lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpeed:
+    """Of one slot that is served alone."""
+
+    expected: Speed | None
+    """None when part of the model is read from RAM."""
+    limits: Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +135,8 @@ class Plan:
     """What would fit instead, in order of harm; each was planned."""
     ram_detail: dict[str, dict[str, float]] = field(default_factory=dict)
     """What each service's ``process`` term in RAM is made of: ``base``, ``checkpoints``, ``prompt-cache``."""
+    speeds: dict[str, ServiceSpeed | None] = field(default_factory=dict)
+    """How fast each service is expected to be; None where nothing can be said."""
 
     def with_alternatives(self, alternatives: tuple[dict[str, Any], ...]) -> Plan:
         """The same plan, with what would fit instead."""

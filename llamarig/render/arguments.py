@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 _FLAG = re.compile(r"--?[a-z][a-z0-9-]*")
-_TEXT_VALUES = frozenset({"--alias", "-a", "--host", "--model", "-m", "--chat-template-file"})
+_TEXT_VALUES = frozenset({"--alias", "-a", "--host", "--model", "-m", "--chat-template-file", "--override-tensor"})
 """Flags whose value is free text and may look like a flag itself."""
 
 

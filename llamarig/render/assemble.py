@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from llamarig.errors import RigError
+from llamarig.plan.places import PRESETS
 from llamarig.plan.settings import visible_cards
 from llamarig.plan.types import Plan, ServicePlan
 from llamarig.render import wanted as place
@@ -12,7 +13,7 @@ from llamarig.render.arguments import flags_of, value_of
 from llamarig.render.build import packages, release
 from llamarig.render.models import wanted_models
 from llamarig.render.probe import PROGRAM, config_path, is_socket, probe_config
-from llamarig.render.text import verbatim
+from llamarig.render.text import fill, verbatim
 from llamarig.render.units import keys_path, unit_name, unit_path, unit_text
 from llamarig.render.wanted import (
     Wanted,
@@ -64,6 +65,7 @@ def _directories(spec: HostSpec, models: tuple[WantedModelFile, ...]) -> tuple[D
         (place.KEYS, "0700", *root),
         (f"{place.CONFIG}/services", "0755", *root),
         (f"{place.CONFIG}/templates", "0755", *root),
+        *(((PRESETS, "0755", *root),) if any(service.router for service in spec.services.values()) else ()),
         (spec.models_dir, "0755", *root),
         (f"{spec.models_dir}/sha256", "0755", *root),
         *((path, "0755", *root) for path in named),
@@ -87,6 +89,15 @@ def _chat_template(service: Service, plan: ServicePlan, project_root: Path) -> t
     return (WantedFile(path=path, content=text, restarts=(plan.name,)),)
 
 
+def _presets(plan: ServicePlan) -> tuple[WantedFile, ...]:
+    """The models of a router, in the file that its arguments name."""
+    path = value_of(plan.argv, "--models-preset")
+    if path is None:
+        return ()
+    text = fill("etc/llamarig/presets/presets.ini.j2", presets=plan.presets)
+    return (WantedFile(path=path, content=text, restarts=(plan.name,)),)
+
+
 def _files(spec: HostSpec, plan: Plan, project_root: Path) -> tuple[WantedFile, ...]:
     files = [
         WantedFile(
@@ -103,6 +114,7 @@ def _files(spec: HostSpec, plan: Plan, project_root: Path) -> tuple[WantedFile, 
         unit = unit_text(service, service_plan, gpu, spec.models_dir)
         files.append(WantedFile(path=config_path(name), content=config, restarts=(name,)))
         files.extend(_chat_template(service, service_plan, project_root))
+        files.extend(_presets(service_plan))
         files.append(WantedFile(path=unit_path(name), content=unit, restarts=(name,)))
     return tuple(files)
 

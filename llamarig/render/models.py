@@ -8,6 +8,7 @@ from llamarig.plan.places import model_path
 from llamarig.render.wanted import WantedModelFile
 from llamarig.spec.host import HostSpec
 from llamarig.spec.models import Model, ModelFile
+from llamarig.spec.service import Service
 
 
 def origin_of(file: ModelFile) -> dict[str, str]:
@@ -28,14 +29,16 @@ def files_of(model: Model) -> tuple[ModelFile, ...]:
     return (model, *model.shards, *((model.projector,) if model.projector is not None else ()))
 
 
+def models_of(service: Service) -> set[str]:
+    """Every model that a service reads: its own, its drafter, its adapters, those of its router."""
+    drafter = service.speculation.model if service.speculation is not None else None
+    found = {service.model, *(adapter.model for adapter in service.lora)}
+    found |= set(service.router.models) if service.router is not None else set()
+    return found | ({drafter} if drafter is not None else set())
+
+
 def _services_with(spec: HostSpec, model: str) -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            name
-            for name, service in spec.services.items()
-            if service.model == model or (service.speculation is not None and service.speculation.model == model)
-        )
-    )
+    return tuple(sorted(name for name, service in spec.services.items() if model in models_of(service)))
 
 
 def _content(models_dir: str, model: str, index: int, file: ModelFile) -> str:

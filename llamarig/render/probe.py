@@ -22,7 +22,7 @@ with such a name is named in the journal."""
 MIN_KEY_LENGTH = 16
 """Characters. Generated keys have 32 and more; a user's own file may hold shorter ones."""
 
-_FILE_FLAGS = ("--mmproj", "--spec-draft-model", "--chat-template-file")
+_FILE_FLAGS = ("--mmproj", "--spec-draft-model", "--chat-template-file", "--models-preset")
 """Flags that name a file which the server reads at start."""
 
 _NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
@@ -48,7 +48,7 @@ def connect_address(address: str) -> str:
 def probe_config(service: Service, plan: ServicePlan, gpu: bool) -> str:
     """The JSON text for ``start-probe``."""
     address = service.listen.address
-    read = [plan.model_path, *(value_of(plan.argv, flag) for flag in _FILE_FLAGS)]
+    read = [plan.model_path, *(value_of(plan.argv, flag) for flag in _FILE_FLAGS), *plan.files]
     data: dict[str, Any] = {
         "schema": 1,
         "service": plan.name,

@@ -45,7 +45,7 @@ class Speculation(SpecModel):
     """Speculative decoding: from the model's own MTP head, a drafter, or n-grams."""
 
     type: Literal["draft-mtp", "draft-model", "eagle3", "dflash", "ngram-mod", "ngram-simple"]
-    """``draft-model``, ``eagle3`` and ``dflash``: not built yet."""
+    """``draft-model``, ``eagle3`` and ``dflash`` need a drafter, a model of its own."""
     n_max: Annotated[int, Field(ge=1, le=64)] = 3
     """Tokens drafted at most; each costs one more copy of a recurrent state."""
     n_min: Annotated[int, Field(ge=0, le=64)] = 0
@@ -171,11 +171,11 @@ class Service(SpecModel):
     gpu: Name | None = None
     """The card; none for the CPU backend."""
     gpus: list[Name] = Field(default_factory=list)
-    """Several cards, for a model split over them (``split-mode``). Not built yet."""
+    """Several cards, for a model split over them (``split-mode``); the first one also takes what is not split."""
     split_mode: Literal["none", "layer", "tensor"] = "none"
-    """``layer`` and ``tensor``: not built yet."""
+    """``layer`` puts whole layers on each card of ``gpus``, ``tensor`` a part of every tensor."""
     tensor_split: list[Annotated[float, Field(gt=0.0)]] = Field(default_factory=list)
-    """Each card's share, in the order of ``gpus``. Not built yet."""
+    """Each card's share, in the order of ``gpus``; by default layers go by usable memory, tensors in equal parts."""
     projector_gpu: Name | None = None
     """The card that holds the projector, when it is not the service's own."""
     context: Annotated[int, Field(ge=256, le=16_777_216)]
@@ -197,15 +197,17 @@ class Service(SpecModel):
     flash_attention: Literal["on", "off", "auto"] = "on"
     """``auto`` leaves it to the engine."""
     gpu_layers: Annotated[int, Field(ge=0, le=999)] | Literal["all"] = "all"
-    """Layers on the card."""
+    """Layers on cards, counted from the output down, the output as one of them."""
     experts_on_cpu: Annotated[int, Field(ge=0, le=999)] | Literal["all"] = 0
-    """Layers whose experts stay in host RAM. Not built yet."""
+    """Layers, from the first, whose experts stay in host RAM."""
     tensor_overrides: list[OneLine] = Field(default_factory=list)
-    """``pattern=buffer`` pairs that place single tensors. Not built yet."""
+    """``pattern=place`` pairs for single tensors, the first match counts: a regular expression that is searched in the
+    tensor's name, and ``CPU`` or one of the service's cards."""
     lora: list[Lora] = Field(default_factory=list)
-    """Adapters. Not built yet."""
+    """LoRA adapters that are laid on the model at start."""
     router: Router | None = None
-    """Not built yet."""
+    """Serve several models under one address, with the service's settings for each. Planned and rendered; apply refuses
+    it yet."""
     cache_ram_mib: MiB = 0
     """Host RAM for the prompt cache; the engine's own default would be 8,192."""
     context_checkpoints: Annotated[int, Field(ge=0, le=1024)] = 4
@@ -230,6 +232,8 @@ class Service(SpecModel):
     """Serve counters under ``/metrics``."""
     image_min_tokens: Annotated[int, Field(ge=1, le=65536)] | None = None
     """Tokens that an image takes at least."""
+    image_max_tokens: Annotated[int, Field(ge=1, le=65536)] | None = None
+    """Tokens that an image takes at most; the projector's buffers grow with them."""
     margin_mib: Annotated[int, Field(ge=0, le=1 << 20)] = 512
     """Memory of the card that stays free, taken from what is usable."""
     accept_margin: AcceptMargin | None = None

@@ -18,6 +18,10 @@ def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
         if card.power_limit_w is not None:
             what = f"`gpus.{name}.power-limit-w` is planned with, but this version does not set power limits yet"
             yield ("gpus", name, "power-limit-w"), _error(spec, what)
+    for name, service in spec.services.items():
+        if service.router is not None:
+            what = f"the router of `{name}` is planned and rendered, but this version does not prove one yet"
+            yield ("services", name, "router"), _error(spec, what, "serve each model in a service of its own")
     if spec.engine.backend != "cuda":
         return
     if spec.cuda is not None and spec.cuda.source != "directory":
@@ -28,11 +32,11 @@ def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
         yield ("engine", "backend"), _error(spec, what)
 
 
-def _error(spec: HostSpec, what: str) -> RigError:
+def _error(spec: HostSpec, what: str, instead: str = "use a host of the cpu backend") -> RigError:
     return RigError(
         what=what,
         where=spec.host,
-        fix="plan and render work; to apply, use a host of the cpu backend, or a later version",
+        fix=f"plan and render work; to apply, {instead}, or a later version",
     )
 
 

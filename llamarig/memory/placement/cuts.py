@@ -17,6 +17,16 @@ SUPERBLOCK = 256
 
 _KERNEL_BLOCK = 128
 
+UNCUT = frozenset(
+    {
+        "grok", "mpt", "plamo2", "minicpm3", "gemma3n", "mamba", "mamba2", "jamba", "falcon-h1", "olmo2", "olmoe",
+        "deepseek2", "deepseek32", "deepseek4", "glm-dsa", "bitnet", "t5", "nemotron_h", "nemotron_h_moe",
+        "granitehybrid", "lfm2", "lfm2moe", "minimax-01", "minimax-m2", "minimax-m3", "mistral4", "kimi-linear",
+        "kimi-k3", "qwen3tts",
+    }
+)  # fmt: skip
+"""Architectures that the engine does not split by tensors: ``llm_arch_supports_sm_tensor`` in src/llama-arch.cpp."""
+
 
 @lru_cache(maxsize=4096)
 def cut(size: int, grain: int, shares: tuple[float, ...], rotation: int) -> tuple[int, ...]:

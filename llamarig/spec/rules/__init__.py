@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from llamarig.spec.rules import (
     accepted,
+    beside,
     build,
     cache,
     controller,
@@ -17,6 +18,7 @@ from llamarig.spec.rules import (
     process,
     reach,
     references,
+    split,
     unbuilt,
 )
 from llamarig.spec.rules.base import Broken, Rule, View
@@ -28,6 +30,8 @@ RULES: tuple[Rule, ...] = (
     *files.RULES,
     *references.RULES,
     *placement.RULES,
+    *split.RULES,
+    *beside.RULES,
     *cache.RULES,
     *network.RULES,
     *process.RULES,

@@ -76,8 +76,15 @@ def cards(view: View) -> Iterator[Broken]:
 
 
 def projector(view: View) -> Iterator[Broken]:
-    """What is about images needs a projector."""
+    """What is about images needs a projector, and a smallest image is no bigger than a biggest."""
     for name, service in view.spec.services.items():
+        least, most = service.image_min_tokens, service.image_max_tokens
+        if least is not None and most is not None and least > most:
+            yield Broken(
+                ("services", name, "image-max-tokens"),
+                f"an image takes at most {most} tokens, and at least {least}",
+                "raise image-max-tokens, or lower image-min-tokens",
+            )
         model = view.spec.models.get(service.model)
         if model is None or model.projector is not None:
             continue
@@ -87,6 +94,7 @@ def projector(view: View) -> Iterator[Broken]:
         for key, given in (
             ("projector-gpu", service.projector_gpu is not None),
             ("image-min-tokens", service.image_min_tokens is not None),
+            ("image-max-tokens", service.image_max_tokens is not None),
         ):
             if given:
                 yield Broken((*at, key), f"the model `{service.model}` has no projector", fix, rests_on=on)
@@ -109,13 +117,20 @@ def margins(view: View) -> Iterator[Broken]:
                 f"set {_MARGIN_FLOOR} or more, or add `accept-margin: {{reason: …}}`",
                 rests_on=((*at, "accept-margin"), ("engine", "backend")),
             )
-        card = view.spec.gpus.get(service.gpu or "")
+        yield from _displays(view, name, service)
+
+
+def _displays(view: View, name: str, service: Service) -> Iterator[Broken]:
+    at: Loc = ("services", name)
+    used = [("gpu", service.gpu)] if service.gpu is not None else [("gpus", card) for card in service.gpus]
+    for key, own in used:
+        card = view.spec.gpus.get(str(own))
         if card is not None and card.display and card.reserve_mib is not None and card.reserve_mib < _DISPLAY_FLOOR:
             yield Broken(
-                ("gpus", str(service.gpu), "reserve-mib"),
-                f"a display hangs on `{service.gpu}`, and {card.reserve_mib} MiB are too little for a desktop",
+                ("gpus", str(own), "reserve-mib"),
+                f"a display hangs on `{own}`, and {card.reserve_mib} MiB are too little for a desktop",
                 f"set {_DISPLAY_FLOOR} or more (compositors take 300 to 1,500), or `accept-margin` on `{name}`",
-                rests_on=((*at, "gpu"), ("gpus", str(service.gpu), "display"), (*at, "accept-margin")),
+                rests_on=((*at, key), ("gpus", str(own), "display"), (*at, "accept-margin")),
             )
 
 

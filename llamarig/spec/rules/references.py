@@ -26,6 +26,8 @@ def names_exist(view: View) -> Iterator[Broken]:
         yield from _drafter(view, service, at)
         for index, adapter in enumerate(service.lora):
             yield from _known(view, "models", adapter.model, (*at, "lora", index, "model"), "model")
+        for index, model in enumerate(service.router.models if service.router is not None else ()):
+            yield from _known(view, "models", model, (*at, "router", "models", index), "model")
 
 
 def _drafter(view: View, service: Service, at: Loc) -> Iterator[Broken]:
@@ -49,6 +51,7 @@ def unused(view: View) -> Iterator[Broken]:
     for service in view.spec.services.values():
         drafter = service.speculation.model if service.speculation is not None else None
         used |= {service.model, *(adapter.model for adapter in service.lora)}
+        used |= set(service.router.models) if service.router is not None else set()
         used |= {drafter} if drafter is not None else set()
     for name in view.spec.models:
         if name not in used and not view.tainted:

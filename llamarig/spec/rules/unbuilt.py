@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llamarig.spec.rules.base import Broken, View
-from llamarig.spec.service import Service
 from llamarig.spec.tree import Loc
 from llamarig.spec.unbuilt import planned_only
-
-_DRAFTERS = ("draft-model", "eagle3", "dflash")
 
 
 def _refuse(loc: Loc, what: str, fix: str) -> Broken:
@@ -25,28 +22,7 @@ def refused(view: View) -> Iterator[Broken]:
     if spec.engine.build.where != "host":
         what = f"the engine on a {spec.engine.build.where}"
         yield _refuse(("engine", "build", "where"), what, "write `where: host`, or leave it out")
-    for name, service in spec.services.items():
-        yield from _service(service, ("services", name))
     yield from _host(view)
-
-
-def _service(service: Service, at: Loc) -> Iterator[Broken]:
-    keys = (
-        ("split-mode", service.split_mode != "none", "a model split over several cards"),
-        ("gpus", bool(service.gpus), "a model split over several cards"),
-        ("tensor-split", bool(service.tensor_split), "a model split over several cards"),
-        ("experts-on-cpu", service.experts_on_cpu != 0, "experts in host RAM"),
-        ("tensor-overrides", bool(service.tensor_overrides), "tensor overrides"),
-        ("lora", bool(service.lora), "adapters"),
-        ("router", service.router is not None, "a router in front of several models"),
-    )
-    for key, given, what in keys:
-        if given:
-            yield _refuse((*at, key), what, f"remove `{key}`")
-    draft = service.speculation
-    if draft is not None and draft.type in _DRAFTERS:
-        loc: Loc = (*at, "speculation", "type")
-        yield _refuse(loc, f"speculation with a separate drafter (`{draft.type}`)", "use draft-mtp or an n-gram type")
 
 
 def _host(view: View) -> Iterator[Broken]:

@@ -187,8 +187,6 @@ def test_a_projectors_header_says_what_it_sees() -> None:
     ("service", "top", "code", "severity"),
     [
         ({"gpu": None, "projector-gpu": None}, {}, "no-gpu", "error"),
-        ({"gpu": None, "gpus": ["blackwell", "ada"]}, {}, "not-planned-yet", "error"),
-        ({"experts-on-cpu": 3}, {}, "not-planned-yet", "error"),
         ({"context": 1_000_000}, {}, "context-beyond-training", "warning"),
         ({"speculation": None}, {}, "mtp-head-unused", "note"),
         ({"unsafe-args": ["--props"]}, {}, "unsafe-args", "warning"),
