@@ -1,0 +1,204 @@
+"""Which quant of a model suits a card, from exact file sizes and the memory model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from llamarig.catalog.known_files import KnownFile, Table
+from llamarig.errors import RigError
+from llamarig.gguf import Header
+from llamarig.memory import read_shape
+from llamarig.plan.advise.question import CONTEXT, Question, card_names
+from llamarig.plan.advise.row import Row
+from llamarig.plan.advise.summary import summary
+from llamarig.plan.advise.trial import Trial
+from llamarig.plan.advise.verdict import ROOM, SLOWEST_TOK_S, TARGET_BITS, VERDICTS, verdict
+from llamarig.plan.short import MEMORY_CODES
+from llamarig.plan.stand_in import composed
+
+__all__ = ["CONTEXT", "ROOM", "VERDICTS", "Advice", "Question", "Row", "advise", "card_names"]
+
+_KV_TYPES = ("f16", "q8_0", "q4_0")
+AtHand = Callable[[KnownFile], Header | None]
+"""The header of a file, when the project has it."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Rows, best first."""
+
+    question: Question
+    rows: tuple[Row, ...]
+    rounded: int
+    """Files left out because only rounded sizes of them are known."""
+
+    @property
+    def host(self) -> bool:
+        """Whether there is anything that one could serve at all."""
+        return any(row.verdict not in ("not-a-host", "does-not-fit") for row in self.rows)
+
+    @property
+    def summary(self) -> str:
+        """The verdict on the cards in one line."""
+        return summary(self.rows, self.question.context)
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented form."""
+        asked = self.question
+        return {
+            "gpus": list(asked.gpus),
+            "model": asked.model,
+            "context": asked.context,
+            "projector": asked.projector,
+            "host": self.host,
+            "summary": self.summary,
+            "advice": [row.to_json() for row in self.rows],
+            "rounded-sizes-left-out": self.rounded,
+        }
+
+
+def advise(question: Question, known: Table, at_hand: AtHand) -> Advice:
+    """The best file of each class of bits, ranked.
+
+    Sizes are exact; a file whose header ``at_hand`` does not have is planned with a layout composed from the model's
+    dimensions. Raises :class:`RigError` when the table has no file of the model, or when neither header nor dimensions
+    are known.
+    """
+    files = [each for each in known.of(question.model) if each.size is not None]
+    if not files:
+        raise RigError(
+            what=f"no file of {question.model} is known to the byte", fix="run `llamarig lock --known-files`"
+        )
+    model = known.models[question.model]
+    seen: dict[KnownFile, tuple[Header, bool]] = {}
+    for file in files:
+        real = at_hand(file)
+        stand_in = composed(model, file) if real is None else None
+        if real is not None:
+            seen[file] = (real, False)
+        elif stand_in is not None:
+            seen[file] = (stand_in, True)
+    if not seen:
+        raise RigError(
+            what=f"neither the dimensions of {question.model} nor a header of one of its files are at hand",
+            fix="name one of its files in a spec and run `llamarig lock`, which stores the header under headers/",
+        )
+    projectors = known.projectors(question.model) if question.projector and model.vision else ()
+    by_class: dict[int, list[Trial]] = {}
+    for file, (header, _) in seen.items():
+        trial = Trial(question, file, header, projectors[-1] if projectors else None)
+        by_class.setdefault(file.quant_class, []).append(trial)
+    rows = [_row(bits, trials, {file: made for file, (_, made) in seen.items()}) for bits, trials in by_class.items()]
+    rounded = len(known.of(question.model)) - len(files)
+    return Advice(question, tuple(sorted(rows, key=lambda row: row.rank)), rounded)
+
+
+def _row(bits: int, trials: list[Trial], made: dict[KnownFile, bool]) -> Row:
+    """The largest file of a class that the cards hold whole; else the smallest, with layers in RAM."""
+    trials = sorted(trials, key=lambda trial: trial.file.most_bytes)
+    _require_plannable(trials[0])
+    low, high = -1, len(trials)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if trials[middle].whole.fits else (low, middle)
+    if low >= 0:
+        return _whole(bits, trials[low], made[trials[low].file])
+    return _partly(bits, trials[0], made[trials[0].file])
+
+
+def _require_plannable(trial: Trial) -> None:
+    """What memory does not cure is said, not weighed."""
+    for finding in trial.whole.findings:
+        if finding.severity == "error" and finding.code not in MEMORY_CODES:
+            raise RigError(what=f"{finding.code}: {finding.message}", fix=finding.fix)
+
+
+def _whole(bits: int, trial: Trial, made: bool) -> Row:
+    asked = trial.question.context
+    trained = read_shape(trial.header).trained_context
+    windows = _windows(trial)
+    room = (windows["f16"] or 0) >= min(ROOM * asked, trained or ROOM * asked)
+    speed = trial.decode_tok_s()
+    found = verdict(bits, "whole", room=room, tok_s=speed)
+    reasons = [f"fits whole with a window of {asked:,} tokens in f16", _growth(windows, room, trained)]
+    reasons += _quality(bits) + _speed(speed, None, asked)
+    free = {device.gpu: device.free_mib for device in trial.whole.devices}
+    return Row(bits, trial.file, found, tuple(reasons), made, True, free, windows, decode_tok_s=speed)
+
+
+def _growth(windows: dict[str, int | None], room: bool, trained: int) -> str:
+    """How far the window can grow, and whether the KV cache is to be watched."""
+    longest = windows["f16"] or 0
+    if trained and longest >= trained:
+        return f"and with all {trained:,} tokens that the model was trained for"
+    words = f"{'with room: ' if room else 'watch the KV cache: no room, '}the window can grow to {longest:,} tokens"
+    return f"{words}, with a q8_0 cache to {windows['q8_0'] or 0:,}"
+
+
+def _windows(trial: Trial) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for kind in _KV_TYPES:
+        value = trial.longest(kind).value
+        found[kind] = value if isinstance(value, int) else None
+    return found
+
+
+def _partly(bits: int, trial: Trial, made: bool) -> Row:
+    """Nothing of the class fits as asked: what its smallest file could do."""
+    asked = trial.question.context
+    windows = _windows(trial)
+    reasons = [_short(trial)]
+    narrow = next((kind for kind, tokens in windows.items() if tokens and tokens >= asked), None)
+    speed = None
+    if narrow:
+        speed = trial.decode_tok_s(**{"kv-cache": {"k": narrow, "v": narrow}})
+        reasons.append(f"with a {narrow} cache it fits whole, with windows of up to {windows[narrow] or 0:,} tokens")
+    elif windows["f16"]:
+        reasons.append(f"a window of {windows['f16']:,} tokens fits in f16")
+    held = trial.layers_on_cards()
+    if held is None and not narrow:
+        reasons.append("not even without its layers: the cache of the window alone is too big")
+        return Row(bits, trial.file, "does-not-fit", tuple(reasons), made, windows=windows)
+    total = len(read_shape(trial.header).layers) + 1
+    moved = 0 if held is None else total - held
+    bound = trial.decode_bound(**{"gpu-layers": held}) if held is not None else None
+    found = verdict(bits, "narrow" if narrow else "partly", room=False, tok_s=speed if narrow else bound)
+    if moved:
+        reasons.append(f"{'or ' if narrow else ''}with {moved} of {total} layers in RAM, at a cost in speed")
+    reasons += _quality(bits) + _speed(speed, bound, asked)
+    return Row(
+        bits,
+        trial.file,
+        found,
+        tuple(reasons),
+        made,
+        windows=windows,
+        kv_cache=narrow or "f16",
+        layers_in_ram=moved,
+        decode_tok_s=speed,
+        decode_at_most=bound,
+    )
+
+
+def _short(trial: Trial) -> str:
+    errors = [finding.message for finding in trial.whole.findings if finding.severity == "error"]
+    first = errors[0].partition(":")[0]
+    return f"with a window of {trial.question.context:,} tokens in f16 it is {first}"
+
+
+def _quality(bits: int) -> list[str]:
+    if bits >= TARGET_BITS:
+        return []
+    return [f"{bits} bits a weight lose quality; {TARGET_BITS} are the target"]
+
+
+def _speed(predicted: float | None, bound: float | None, depth: int) -> list[str]:
+    if predicted is not None:
+        words = f"about {predicted:,.0f} tok/s with the window full"
+        return [f"{words}: below {SLOWEST_TOK_S:.0f}, not a host" if predicted < SLOWEST_TOK_S else words]
+    if bound is not None:
+        words = f"at most {bound:,.1f} tok/s with {depth:,} tokens in the window"
+        return [f"{words}: below {SLOWEST_TOK_S:.0f}, not a host" if bound < SLOWEST_TOK_S else words]
+    return []

@@ -1,0 +1,58 @@
+"""What a file on a card is worth, and the thresholds that say so."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Verdict = Literal[
+    "recommended",
+    "fits",
+    "usable",
+    "narrow-cache",
+    "layers-in-ram",
+    "not-recommended",
+    "not-a-host",
+    "does-not-fit",
+]
+
+VERDICTS: tuple[Verdict, ...] = (
+    "recommended",
+    "fits",
+    "usable",
+    "narrow-cache",
+    "layers-in-ram",
+    "not-recommended",
+    "not-a-host",
+    "does-not-fit",
+)
+"""Best first."""
+
+TARGET_BITS = 4
+"""Class from which on a quant is recommended; the sizing guide's target."""
+
+LEAST_BITS = 3
+"""Class below which quality suffers too much to recommend it; the sizing guide's word on 2 bits."""
+
+ROOM = 2
+"""A window has room when the cards could hold twice what is asked for, or all that the model was trained for."""
+
+SLOWEST_TOK_S = 5.0
+"""Below this at the depth that is needed, a machine is not a host for the model; the sizing guide's figure."""
+
+
+def verdict(bits: int, where: Literal["whole", "narrow", "partly"], *, room: bool, tok_s: float | None) -> Verdict:
+    """The verdict on a file of class ``bits``.
+
+    ``where``: everything on the cards with an f16 cache, with a quantised one, or with layers in RAM. ``tok_s``:
+    tokens a second at the depth asked for, predicted or at most; None when nobody can say.
+    """
+    if tok_s is not None and tok_s < SLOWEST_TOK_S:
+        return "not-a-host"
+    if bits < LEAST_BITS:
+        return "not-recommended"
+    if where != "whole":
+        aside: Verdict = "narrow-cache" if where == "narrow" else "layers-in-ram"
+        return aside if bits >= TARGET_BITS else "not-recommended"
+    if bits < TARGET_BITS:
+        return "usable"
+    return "recommended" if room else "fits"

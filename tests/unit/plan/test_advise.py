@@ -1,0 +1,177 @@
+"""Which quant suits a card: the sizing guide's verdicts, out of arithmetic and stated thresholds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from llamarig.catalog.known_files import KnownFile, Table, table
+from llamarig.errors import RigError
+from llamarig.gguf import Header
+from llamarig.plan.advise import Advice, Question, Row, advise, card_names
+from llamarig.plan.advise.verdict import SLOWEST_TOK_S, verdict
+from llamarig.plan.stand_in import scaled
+from tests.support.big_models import header_of, qwen35_27b
+from tests.unit.plan.test_solve import rig
+
+MODEL = "qwen3.8-27b"
+
+
+def nothing_at_hand(_file: KnownFile) -> Header | None:
+    return None
+
+
+def advice(gpu: str, **words: object) -> Advice:
+    question = Question(card_names(gpu), MODEL, **words)  # type: ignore[arg-type] # keywords of one dataclass
+    return advise(question, table(), nothing_at_hand)
+
+
+def row(found: Advice, bits: int) -> Row:
+    return next(each for each in found.rows if each.bits == bits)
+
+
+@pytest.fixture(scope="module")
+def guide() -> dict[str, Advice]:
+    return {name: advice(name) for name in ("rtx-5090", "rtx-4090", "rtx-5080", "rtx-5070-ti", "rtx-5070")}
+
+
+def test_32_gb_hold_4_and_6_bits_with_room_for_the_window(guide: dict[str, Advice]) -> None:
+    found = guide["rtx-5090"]
+    assert row(found, 4).verdict == row(found, 6).verdict == "recommended"
+    assert found.rows[0].bits == 6
+    assert "with room for a 32,768-token window" in found.summary
+
+
+def test_24_gb_hold_4_bits_and_the_cache_is_to_be_watched(guide: dict[str, Advice]) -> None:
+    found = guide["rtx-4090"]
+    assert [each.bits for each in found.rows if each.verdict == "recommended"] == [4]
+    assert "watch the KV cache" in found.summary
+    assert not row(found, 6).fits
+    longest = row(found, 4).windows
+    assert 65_536 <= (longest["f16"] or 0) < (longest["q8_0"] or 0) < 262_144
+
+
+@pytest.mark.parametrize("card", ["rtx-5080", "rtx-5070-ti"])
+def test_16_gb_hold_3_bits_or_4_with_layers_in_ram(guide: dict[str, Advice], card: str) -> None:
+    found = guide[card]
+    assert found.rows[0].bits == 3
+    assert found.rows[0].verdict == "usable"
+    four = row(found, 4)
+    assert not four.fits
+    assert four.layers_in_ram > 0
+    assert found.summary.startswith("3 bits whole on the cards")
+    assert "layers in RAM, at a cost in speed" in found.summary
+
+
+def test_12_gb_hold_2_bits_and_that_is_not_recommended(guide: dict[str, Advice]) -> None:
+    found = guide["rtx-5070"]
+    two = row(found, 2)
+    assert two.fits
+    assert two.verdict == "not-recommended"
+    assert not row(found, 3).fits
+    assert not row(found, 4).fits
+    assert "2 bits fit with a 32,768-token window, not recommended" in found.summary
+
+
+def test_every_row_is_a_file_known_to_the_byte_that_fits_as_it_says(guide: dict[str, Advice]) -> None:
+    for found in guide.values():
+        assert found.rounded == 3
+        for each in found.rows:
+            assert each.file.size is not None
+            assert each.reasons
+            if each.fits:
+                assert min(each.free_mib.values()) >= 512
+                assert (each.windows["f16"] or 0) >= 32_768
+                assert each.decode_tok_s is not None
+            else:
+                assert not each.windows["f16"] or each.windows["f16"] < 32_768
+
+
+def test_below_five_tokens_a_second_a_machine_is_no_host() -> None:
+    assert verdict(4, "whole", room=True, tok_s=SLOWEST_TOK_S - 0.1) == "not-a-host"
+    assert verdict(4, "whole", room=True, tok_s=SLOWEST_TOK_S) == "recommended"
+    slow = advice("rtx-5070", ram_gb_s=20.0)
+    four = row(slow, 4)
+    assert four.verdict == "not-a-host"
+    assert four.decode_at_most is not None
+    assert four.decode_at_most < 5
+    assert "below 5, not a host" in " ".join(four.reasons)
+    assert row(advice("rtx-5070", ram_gb_s=100.0), 4).verdict == "layers-in-ram"
+
+
+def test_a_card_that_holds_nothing_is_no_host() -> None:
+    found = advice("rtx-5070", context=4_000_000, ram_gb_s=5.0)
+    assert not found.host
+    assert found.summary == "not a host for this model"
+    assert {each.verdict for each in found.rows} <= {"not-a-host", "does-not-fit"}
+
+
+def test_text_only_leaves_the_projector_out() -> None:
+    both = row(advice("rtx-4090"), 5).free_mib["rtx-4090"]
+    text = row(advice("rtx-4090", projector=False), 5)
+    assert text.file.most_bytes >= row(advice("rtx-4090"), 5).file.most_bytes
+    assert text.free_mib["rtx-4090"] > both
+
+
+def test_a_display_takes_room() -> None:
+    plain, shown = advice("rtx-4090"), advice("rtx-4090", display=True)
+    assert (row(shown, 4).windows["f16"] or 0) < (row(plain, 4).windows["f16"] or 0)
+
+
+def test_two_cards_hold_what_one_does_not() -> None:
+    two = advice("rtx-5080,rtx-5080")
+    assert row(two, 4).fits
+    assert set(row(two, 4).free_mib) == {"rtx-5080-1", "rtx-5080-2"}
+
+
+def test_a_header_at_hand_is_used_instead_of_a_composed_one() -> None:
+    real = header_of(qwen35_27b())
+
+    def q4_alone(file: KnownFile) -> Header | None:
+        return scaled(real, file.size or 0) if file.quant == "Q4_K_M" else None
+
+    found = advise(Question(("rtx-4090",), MODEL), table(), q4_alone)
+    assert not row(found, 4).composed
+    assert row(found, 5).composed
+
+
+def test_without_header_and_dimensions_there_is_no_advice() -> None:
+    with pytest.raises(RigError, match="neither the dimensions"):
+        advise(Question(("rtx-4090",), "qwen3.5-4b"), table(), nothing_at_hand)
+    empty = Table(table().models, ())
+    with pytest.raises(RigError, match="known to the byte"):
+        advise(Question(("rtx-4090",), MODEL), empty, nothing_at_hand)
+
+
+@pytest.mark.parametrize("name", ["rtx-4090", "RTX 4090", "NVIDIA GeForce RTX 4090", "rtx_4090"])
+def test_cards_go_by_the_names_that_people_write(name: str) -> None:
+    assert card_names(name) == ("rtx-4090",)
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"), [("rtx-4900", "rtx-4090"), ("rtx-4090,rtx-508", "rtx-5080"), ("zzzz", "gpus.yml"), (",", "--gpu")]
+)
+def test_an_unknown_card_lists_near_names(words: str, fix: str) -> None:
+    with pytest.raises(RigError) as refused:
+        card_names(words)
+    assert fix in refused.value.fix
+
+
+def test_the_command_prints_a_ranking(tmp_path: Path) -> None:
+    words = rig(tmp_path, "advise", "--gpu", "RTX 5080", "--model", "Qwen3.8 27B")
+    assert words.returncode == 0, words.stderr
+    assert words.stdout.startswith("qwen3.8-27b on rtx-5080: 3 bits whole on the cards")
+    assert "composed from the model's dimensions" in " ".join(words.stdout.split())
+    data = json.loads(rig(tmp_path, "advise", "--gpu", "rtx-5080", "--model", MODEL, "--json").stdout)
+    assert list(data) == [
+        "gpus", "model", "context", "projector", "host", "summary", "advice", "rounded-sizes-left-out",
+    ]  # fmt: skip
+    assert set(data["advice"][0]) == {
+        "bits", "verdict", "reasons", "file", "composed", "fits", "free-mib", "longest-context", "kv-cache",
+        "layers-in-ram", "decode-tok-s", "decode-tok-s-at-most",
+    }  # fmt: skip
+    lost = rig(tmp_path, "advise", "--gpu", "rtx-4090", "--model", "qwen3.8-72b")
+    assert lost.returncode == 2
+    assert "did you mean qwen3.8-27b" in lost.stderr
