@@ -13,7 +13,7 @@ from llamarig.errors import RigError
 
 if TYPE_CHECKING:
     from llamarig.gguf import Header
-    from llamarig.memory import Settings
+    from llamarig.memory import Estimate, Settings
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help="Look into a GGUF file."
@@ -178,7 +178,7 @@ def _choice(flag: str, value: str, known: tuple[str, ...]) -> None:
         raise RigError(what=f"{flag} is {value!r}", fix=f"use one of {', '.join(known)}")
 
 
-def _print_memory(settings: Settings, found: Any, terms: list[str], json_: bool) -> None:
+def _print_memory(settings: Settings, found: Estimate, terms: list[str], json_: bool) -> None:
     place = found.host if settings.backend == "cpu" else found.device
     components = {term: round(place.get(term, 0.0), 2) for term in terms}
     total = round(sum(place.values()), 2)
@@ -189,11 +189,26 @@ def _print_memory(settings: Settings, found: Any, terms: list[str], json_: bool)
     if json_:
         emit_json({"architecture": found.architecture, "components": components, "total-mib": total})
         return
-    where = "RAM" if settings.backend == "cpu" else "the card"
-    out().print(f"[bold]{found.architecture}[/], {settings.context:,} tokens, on {where}, MiB")
-    for term, mib in components.items():
-        if mib:
-            out().print(f"  {term:<16}{mib:>12,.2f}")
-    out().print(f"  {'total':<16}{total:>12,.2f}")
-    if settings.backend == "cuda":
-        out().print(f"  and in RAM      {found.host_mib:>12,.2f}")
+    cuda = settings.backend == "cuda"
+    where = "on the card" if cuda else "in RAM"
+    out().print(f"[bold]{found.architecture}[/], {settings.context:,} tokens, {where}")
+    _show_place(found, "card" if cuda else "RAM", place)
+    if cuda:
+        out().print("and in RAM")
+        _show_place(found, "RAM", found.host)
+
+
+def _show_place(found: Estimate, name: str, terms: dict[str, float]) -> None:
+    """A bar and a table of what is on the card or in RAM."""
+    from llamarig.cli.plan_view.table import show_terms
+    from llamarig.cli.plan_view.terminal import show_bar
+
+    def told(term: str, _services: tuple[str, ...]) -> str:
+        if term == "process":
+            return "fitted" if name == "card" else "assumed"
+        if not found.known:
+            return "guessed"
+        return "approximate" if "compute" in term and not found.compute_checked else ""
+
+    show_bar(terms, sum(terms.values()))
+    show_terms({name: terms}, told, {name: found.host_detail} if name == "RAM" else {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from markupsafe import Markup
 from llamarig.cli.plan_view.basis import KEYS, PROCESS_PARTS, Basis, process_parts
 from llamarig.cli.plan_view.figures import OTHERS, PLOT, Bar, bar_of_card, bar_of_ram, charts, tokens
 from llamarig.cli.plan_view.formulas import PAGE, explanations
-from llamarig.cli.plan_view.words import change_words, of_worst_first
+from llamarig.cli.plan_view.words import change_words, of_worst_first, ram_words
 from llamarig.compare.text import printable
 from llamarig.paths import data_root
 from llamarig.plan import Plan, plan_host
@@ -31,6 +32,7 @@ _POINTS = 48
 """Of all windows' curves together; each one is a plan."""
 _FEWEST = 4
 _LONGEST_NAME = 120
+_LISTED = re.compile(r"^\| `([a-z-]+)` \| \[[^\]]*\]\(([a-z-]+\.md)\) \|$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ def page(
             style=Markup(style),  # noqa: S704 - our own file, whose hash the policy names
             policy=_policy(style),
             docs=_docs(beside),
+            refusals=_refusals(),
             page_of_terms=PAGE,
             plot=PLOT,
             others=OTHERS,
@@ -115,6 +118,16 @@ def _docs(beside: Path | None) -> str | None:
     if beside is None or not (docs / PAGE).is_file():
         return None
     return quote(os.path.relpath(docs, beside.resolve()))
+
+
+@cache
+def _refusals() -> dict[str, str]:
+    """The page of each code of a finding, below docs/refusals, as its index lists them; empty where there are none."""
+    try:
+        index = (data_root() / "docs/refusals/README.md").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    return dict(_LISTED.findall(index))
 
 
 def _models(spec: HostSpec, headers: Headers) -> dict[str, str]:
@@ -228,6 +241,7 @@ def _environment() -> Environment:
         "shell": shlex.join,
         "word": shlex.quote,
         "change": change_words,
+        "ram": ram_words,
         "tokens": tokens,
         "times": lambda text: text.replace(" x ", " \N{MULTIPLICATION SIGN} "),
     }

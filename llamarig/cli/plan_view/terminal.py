@@ -83,7 +83,7 @@ def _show_device(device: DevicePlan, basis: Basis) -> None:
         over = (usable, device.used_mib) if device.free_mib < 0 else None
         said = [f"m {kept[0].mib:,.0f} usable less the margin"] if kept else []
         said += [f"u {usable:,.0f} usable{bracketed(basis.usable(device.gpu))}", f"t {device.total_mib:,.0f} reported"]
-        _show_bar(device.components, max(device.total_mib, device.used_mib), marks, said, over)
+        show_bar(device.components, max(device.total_mib, device.used_mib), marks, said, over)
     show_terms(device.services, lambda term, held: basis.term(term, held, device.gpu))
 
 
@@ -110,21 +110,24 @@ def _show_ram(plan: Plan, basis: Basis) -> None:
         said = [f"m {limit:,.0f} total less the reserve"] if kept else []
         over = (limit, used) if used > limit else None
         marks = [*kept, Mark("t", ram.total_mib)]
-        _show_bar(ram.components, max(ram.total_mib, used), marks, [*said, f"t {ram.total_mib:,.0f} total"], over)
+        show_bar(ram.components, max(ram.total_mib, used), marks, [*said, f"t {ram.total_mib:,.0f} total"], over)
     else:
         print_hanging(f"[bold]RAM[/]: {used:,.0f} MiB; the spec does not say how much there is")
-        _show_bar(ram.components, used, [], [], None)
+        show_bar(ram.components, used)
     show_terms(ram.services, basis.term, plan.ram_detail)
 
 
-def _show_bar(
+def show_bar(
     components: Mapping[str, float],
     whole: float,
-    marks: Sequence[Mark],
-    said: Sequence[str],
-    over: tuple[float, float] | None,
+    marks: Sequence[Mark] = (),
+    said: Sequence[str] = (),
+    over: tuple[float, float] | None = None,
 ) -> None:
-    """The bar with its ruler; on a terminal alone, since its figures stand in the table too."""
+    """Print a bar that stands for ``whole`` MiB, with the ruler of its marks; they are ``said`` in words below it.
+
+    On a terminal alone, since its figures stand in the table too.
+    """
     if not out().is_terminal or whole <= 0:
         return
     width = min(out().width - 2 * INDENT, _WIDEST_BAR)

@@ -41,4 +41,10 @@ def _key_words(key: str, value: Any) -> str:
 def effect_words(entry: Mapping[str, Any]) -> str:
     """What an alternative costs, and what stays free then."""
     free = (f"{mib:,.0f} MiB free on {gpu}" for gpu, mib in entry["free-mib"].items())
-    return "; ".join(filter(None, (entry["harm"], ", ".join(free))))
+    return "; ".join(filter(None, (entry["harm"], ", ".join(free), ram_words(entry))))
+
+
+def ram_words(entry: Mapping[str, Any]) -> str:
+    """What an alternative changes in RAM; nothing where it does not."""
+    saved = entry.get("saves-ram-mib", 0.0)
+    return f"{abs(saved):,.0f} MiB of RAM {'less' if saved > 0 else 'more'}" if saved else ""
