@@ -114,7 +114,7 @@ def report(tree: str, cases: dict[str, list[fit.Case]], verbose: bool) -> tuple[
         header = models.header(name)
         errors, hits = [], [0, 0, 0]
         for case in entries:
-            planned = fit.planned(header, case.drawn)
+            planned = fit.planned(header, case.drawn, tree)
             for column in range(3):
                 hits[column] += planned[column] == case.printed[column]
             error = planned.total / case.printed.total - 1

@@ -33,6 +33,8 @@ class Era:
     """CUDA's f16 copy of a layer's K and V is part of the compute buffer; before, the driver's pool grew by it."""
     every_input: bool
     """As a pipeline, inputs that no node reads are kept for each pass in flight, too."""
+    flat_projections: bool
+    """Mamba-2's matrices multiply all rows of a pass at once; before, those of each slot apart."""
     source: str
     """The change that began the era: pull request and commit."""
 
@@ -45,6 +47,7 @@ OLDER: Final = Era(
     outputs_only=False,
     staging=False,
     every_input=False,
+    flat_projections=False,
     source="as read back from the logs of builds of February and March 2026",
 )
 APRIL_2026: Final = Era(
@@ -55,6 +58,7 @@ APRIL_2026: Final = Era(
     outputs_only=False,
     staging=False,
     every_input=False,
+    flat_projections=False,
     source="pull request 21038, commit 744c0c731 of 2026-04-01",
 )
 MAY_2026: Final = Era(
@@ -65,6 +69,7 @@ MAY_2026: Final = Era(
     outputs_only=False,
     staging=False,
     every_input=False,
+    flat_projections=False,
     source="pull request 23764, commit 031ddb2e0 of 2026-05-29",
 )
 JUNE_2026: Final = Era(
@@ -75,7 +80,19 @@ JUNE_2026: Final = Era(
     outputs_only=True,
     staging=True,
     every_input=False,
+    flat_projections=False,
     source="pull requests 23861 (commit de6f727aa of 2026-06-01) and 23907 (commit f8f0a47a5 of 2026-06-03)",
+)
+AUGUST_2026: Final = Era(
+    name="2026-08",
+    first_build=10_455,
+    rotation=True,
+    half_mask=True,
+    outputs_only=True,
+    staging=True,
+    every_input=False,
+    flat_projections=True,
+    source="pull request 27513 of 2026-08-21, which b10809 has and b10454 has not",
 )
 SEPTEMBER_2026: Final = Era(
     name="2026-09",
@@ -85,15 +102,16 @@ SEPTEMBER_2026: Final = Era(
     outputs_only=True,
     staging=True,
     every_input=True,
+    flat_projections=True,
     source="pass 6 of ggml_backend_sched_split_graph, which b11312 has and b10809 has not",
 )
-ERAS: Final = (OLDER, APRIL_2026, MAY_2026, JUNE_2026, SEPTEMBER_2026)
+ERAS: Final = (OLDER, APRIL_2026, MAY_2026, JUNE_2026, AUGUST_2026, SEPTEMBER_2026)
 """From the oldest to the newest. Where the build of a change is not known to the digit, an era is computed rather too
-big than too small: 2026-05 reserves all logits although pull request 23861 came a few builds before 23907, and 2026-09
-begins right after the last build that was seen without its change."""
+big than too small: 2026-05 reserves all logits although pull request 23861 came a few builds before 23907; 2026-08 and
+2026-09 begin right after the last build that was seen without their change."""
 
 CURRENT: Final = ERAS[-1]
-_COMPARED: Final = (JUNE_2026, SEPTEMBER_2026)
+_COMPARED: Final = (JUNE_2026, AUGUST_2026, SEPTEMBER_2026)
 """Eras of trees that were read."""
 
 NEWEST_COMPARED: Final = 11_312
@@ -114,8 +132,8 @@ KNOWN_COMMITS: Final = {
 
 _RELEASE = re.compile(r"v?0\.([0-9]{1,3})(\.[0-9]{1,3})?(-dev)?")
 _BUILD = re.compile(r"b?([0-9]{1,6})(-[0-9a-f]{7,40})?")
-_LAST_OF_JUNE = 4
-"""Release 0.4 is b10809."""
+_LAST_RELEASES: Final = ((1, JUNE_2026), (4, AUGUST_2026))
+"""The last minor release of an era: 0.1 is b10454, 0.4 is b10809."""
 _COMMIT = re.compile(r"(?!b[0-9]+$)[0-9a-f]{7,40}")
 
 
@@ -159,7 +177,8 @@ def of_version(version: str | None) -> EngineModel:
         return of_build(int(build[1]))
     release = _RELEASE.fullmatch(version)
     if release is not None:
-        return EngineModel(JUNE_2026 if int(release[1]) <= _LAST_OF_JUNE else CURRENT, None)
+        minor = int(release[1])
+        return EngineModel(next((era for last, era in _LAST_RELEASES if minor <= last), CURRENT), None)
     if _COMMIT.fullmatch(version):
         known = next((number for commit, number in KNOWN_COMMITS.items() if _same(commit, version)), None)
         if known is not None:

@@ -46,6 +46,8 @@ class Pass:
     """Whether norms stay on their layer's card; the fit tool forgets that when it measures."""
     staging: bool = True
     """Whether a card's f16 copy of K and V is part of this buffer."""
+    flat_projections: bool = True
+    """Whether Mamba-2's matrices multiply all rows at once (builds since August 2026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,6 +85,7 @@ def _pass(shape: Shape, settings: Settings, window: Window, outputs: int | None)
         snapshots=settings.snapshots,
         half_mask=era.half_mask,
         staging=era.staging,
+        flat_projections=era.flat_projections,
     )
 
 

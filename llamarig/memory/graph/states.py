@@ -145,9 +145,12 @@ def mamba2(b: Builder, inputs: States, block: int, source: Tensor) -> Tensor:
     columns = size.kernel - 1
     conv_cache = state_cache(b, block, columns * size.channels)
     past = ops.reshape(read(b, inputs, conv_cache), columns, size.channels, slots)
-    source = ops.reshape(source, source.extent[0], tokens, slots)
+    if not b.work.flat_projections:
+        source = ops.reshape(source, source.extent[0], tokens, slots)
     rows = 2 * size.inner + 2 * size.groups * size.state + size.heads
     joint = ops.mul_mat(b.matrix(block, "ssm_in", source.extent[0], rows), source)
+    if b.work.flat_projections:
+        joint = ops.reshape(joint, rows, tokens, slots)
     gate = ops.view(joint, (head, size.heads, tokens, slots))
     stream = ops.view(joint, (size.channels, tokens, slots, 1))
     rates = ops.view(joint, (size.heads, tokens, slots, 1))
@@ -177,8 +180,10 @@ def mamba2(b: Builder, inputs: States, block: int, source: Tensor) -> Tensor:
     if b.has(f"blk.{block}.ssm_norm.weight"):
         result = ops.reshape(result, size.inner // size.groups, size.groups, tokens, slots)
         result = blocks.norm(b, result, block)
-    result = ops.reshape(result, size.inner, tokens, slots)
-    result = ops.mul_mat(b.matrix(block, "ssm_out", size.inner, b.shape.embedding), result)
+    matrix = b.matrix(block, "ssm_out", size.inner, b.shape.embedding)
+    if b.work.flat_projections:
+        return ops.mul_mat(matrix, ops.reshape(result, size.inner, tokens * slots))
+    result = ops.mul_mat(matrix, ops.reshape(result, size.inner, tokens, slots))
     return ops.reshape(result, b.shape.embedding, tokens * slots)
 
 

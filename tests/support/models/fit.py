@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from llamarig.gguf import Header
 from llamarig.memory import Settings, read_shape
+from llamarig.memory.engines import of_version
 from llamarig.memory.graph.reserve import is_known, reserve
 from llamarig.memory.kv import kv_bytes
 from llamarig.memory.recurrent import recurrent_bytes
@@ -49,9 +50,8 @@ class Drawn:
     cache_v: str
     flash_attention: bool
 
-    @property
-    def settings(self) -> Settings:
-        """The same for llamarig's model."""
+    def settings(self, engine: str) -> Settings:
+        """The same for llamarig's model of that engine."""
         return Settings(
             context=self.context,
             backend="cpu",
@@ -63,6 +63,7 @@ class Drawn:
             flash_attention=self.flash_attention,
             # The tool never maps the file.
             mapped=False,
+            era=of_version(engine).era,
         )
 
     def arguments(self, path: str) -> list[str]:
@@ -133,12 +134,12 @@ def save(path: Path, origin: str, cases: dict[str, list[Case]]) -> None:
     path.write_text(f'{{\n "origin": {json.dumps(origin)},\n "cases": {{\n' + ",\n".join(models) + "\n }\n}\n")
 
 
-def planned(header: Header, drawn: Drawn) -> Columns:
+def planned(header: Header, drawn: Drawn, engine: str) -> Columns:
     """llamarig's figures for the same server, rounded as the tool does, which wants logits of every token of a pass.
 
     Compute is 0 where the architecture's graph is not known.
     """
-    shape, settings = read_shape(header), drawn.settings
+    shape, settings = read_shape(header), drawn.settings(engine)
     window = cut(settings)
     weights, _ = weight_bytes(header, shape, settings)
     context = kv_bytes(shape, settings, window).host + recurrent_bytes(shape, settings).host

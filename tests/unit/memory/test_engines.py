@@ -9,6 +9,7 @@ import pytest
 from llamarig.errors import RigError
 from llamarig.memory.engines import (
     APRIL_2026,
+    AUGUST_2026,
     CURRENT,
     ERAS,
     JUNE_2026,
@@ -29,10 +30,12 @@ from llamarig.memory.engines import (
         ("b10454-4df29be4f", JUNE_2026, 10_454),
         ("4df29be4f", JUNE_2026, 10_454),
         ("4df29be4f0123456789abcdef0123456789abcde", JUNE_2026, 10_454),
-        ("5266f24", JUNE_2026, 10_809),
-        ("0.4.0", JUNE_2026, None),
+        ("5266f24", AUGUST_2026, 10_809),
+        ("v0.1", JUNE_2026, None),
+        ("0.4.0", AUGUST_2026, None),
         ("v0.5.0-dev", SEPTEMBER_2026, None),
-        ("b10809", JUNE_2026, 10_809),
+        ("b10809", AUGUST_2026, 10_809),
+        ("b10455", AUGUST_2026, 10_455),
         ("b10810", SEPTEMBER_2026, 10_810),
         ("b9489", JUNE_2026, 9489),
         ("b9488", MAY_2026, 9488),
