@@ -19,7 +19,7 @@ SHORTEST_CONTEXT = 4096
 """Tokens at which a curve over the window begins."""
 
 LONGEST_DRAFT = 16
-"""Drafted tokens at which a curve over n-max ends, unless the spec drafts more."""
+"""Drafted tokens at which a curve over n-max ends by default, unless the spec drafts more."""
 
 _STEP = 256
 """Tokens: the engine rounds the window up to a multiple of this."""
@@ -52,12 +52,18 @@ class Curve:
 
 
 def curves(
-    spec: HostSpec, headers: Headers, *, planner: Callable[..., Plan] = plan_host, steps: int = 16
+    spec: HostSpec,
+    headers: Headers,
+    *,
+    planner: Callable[..., Plan] = plan_host,
+    steps: int = 16,
+    drafts: int = LONGEST_DRAFT,
 ) -> tuple[Curve, ...]:
     """For each service whose header is at hand: memory over the window and, where drafts keep snapshots, over n-max.
 
     A model whose MTP head nobody uses shows what drafting with it would take. ``steps`` is how many parts the
-    range of a window is cut into; ``planner`` is :func:`plan_host`, or that with more of its arguments given.
+    range of a window is cut into, ``drafts`` the longest draft of a curve over n-max, unless the spec drafts more;
+    ``planner`` is :func:`plan_host`, or that with more of its arguments given.
     """
     loads = {name: load_of(spec, name, headers) for name in spec.services}
     found = []
@@ -76,7 +82,7 @@ def curves(
         points = tuple(planned(value, with_context(spec, name, value)) for value in values)
         found.append(Curve(name, "context", service.context, points))
         if drafted(service) or (load.estimate.mtp and service.speculation is None):
-            points = tuple(planned(value, with_n_max(spec, name, value)) for value in n_max_values(service))
+            points = tuple(planned(value, with_n_max(spec, name, value)) for value in n_max_values(service, drafts))
             found.append(Curve(name, "n-max", drafted(service), points))
     return tuple(found)
 
@@ -99,9 +105,9 @@ def drafted(service: Service) -> int:
     return speculation.n_max if speculation is not None and speculation.type in SNAPSHOT_TYPES else 0
 
 
-def n_max_values(service: Service) -> Iterator[int]:
-    """0, which is no speculation, and every length of a draft up to 16 or to the spec's own."""
-    yield from range(max(LONGEST_DRAFT, drafted(service)) + 1)
+def n_max_values(service: Service, longest: int = LONGEST_DRAFT) -> Iterator[int]:
+    """0, which is no speculation, and every length of a draft up to ``longest`` or to the spec's own."""
+    yield from range(max(longest, drafted(service)) + 1)
 
 
 def with_context(spec: HostSpec, name: str, tokens: int) -> HostSpec:

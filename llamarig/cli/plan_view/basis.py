@@ -17,6 +17,11 @@ PROCESS_PARTS = {"base": "base", "checkpoints": "context checkpoints", "prompt-c
 """What the process term in RAM is made of, in words."""
 
 
+def in_order(components: Mapping[str, float]) -> dict[str, float]:
+    """The terms as bars and tables show them, whatever order they were added in."""
+    return {term: components[term] for term in sorted(components, key=list(KEYS).index)}
+
+
 def process_parts(services: Iterable[str], detail: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     """The parts of the process term in RAM that any of ``services`` has; nothing when it has one part alone."""
     told = [detail.get(name, {}) for name in services]

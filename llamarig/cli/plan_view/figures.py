@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from llamarig.cli.plan_view.basis import KEYS
+from llamarig.cli.plan_view.basis import KEYS, in_order
 from llamarig.plan import DevicePlan, RamPlan
 from llamarig.plan.curves import Curve, Point
 
@@ -81,7 +81,7 @@ def _bar(components: Mapping[str, float], total: float, limits: Sequence[tuple[s
     used = sum(components.values())
     whole = max(total, used, 1.0)
     stretches, edge = [], 0.0
-    for term, mib in components.items():
+    for term, mib in in_order(components).items():
         width = mib / whole * 100
         stretches.append(Stretch(term, KEYS.get(term, "?"), edge, width, mib, width >= _WIDE_ENOUGH))
         edge += width

@@ -23,7 +23,7 @@ from llamarig.cli.plan_view.words import change_words, of_worst_first, ram_words
 from llamarig.compare.text import printable
 from llamarig.paths import data_root
 from llamarig.plan import Plan, plan_host
-from llamarig.plan.curves import Curve, curves
+from llamarig.plan.curves import LONGEST_DRAFT, Curve, curves
 from llamarig.plan.load import Headers
 from llamarig.spec.host import HostSpec
 
@@ -31,6 +31,8 @@ TEMPLATES = Path(__file__).resolve().parent / "page"
 _POINTS = 48
 """Of all windows' curves together; each one is a plan."""
 _FEWEST = 4
+_FEW = 3
+"""Services up to which all lengths of a draft are planned: a page is to be there at once."""
 _LONGEST_NAME = 120
 _LISTED = re.compile(r"^\| `([a-z-]+)` \| \[[^\]]*\]\(([a-z-]+\.md)\) \|$", re.MULTILINE)
 
@@ -78,7 +80,8 @@ def page(
     lie in, from which it links to the documentation where that is at hand.
     """
     steps = max(_FEWEST, _POINTS // max(len(spec.services), 1) // 2)
-    found = curves(spec, headers, planner=planner, steps=steps)
+    drafts = LONGEST_DRAFT if len(spec.services) <= _FEW else LONGEST_DRAFT // 2
+    found = curves(spec, headers, planner=planner, steps=steps, drafts=drafts)
     basis = Basis(plan)
     style = (TEMPLATES / "plan.css").read_text(encoding="utf-8")
     return (

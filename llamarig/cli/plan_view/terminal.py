@@ -10,7 +10,7 @@ from rich.text import Text
 
 from llamarig.cli.context import out
 from llamarig.cli.plan_view.bar import Mark, ruler, stretches
-from llamarig.cli.plan_view.basis import KEYS, Basis, bracketed
+from llamarig.cli.plan_view.basis import KEYS, Basis, bracketed, in_order
 from llamarig.cli.plan_view.table import INDENT, show_terms
 from llamarig.cli.plan_view.words import change_words, effect_words, of_worst_first
 from llamarig.cli.rows import print_hanging
@@ -133,7 +133,7 @@ def show_bar(
     width = min(out().width - 2 * INDENT, _WIDEST_BAR)
     plain = out().options.ascii_only
     bar = Text(" " * INDENT)
-    for term, columns in stretches(components, whole, width):
+    for term, columns in stretches(in_order(components), whole, width):
         colour = COLOURS.get(term, "white")
         bar.append(KEYS.get(term, "?"), style=f"black on {colour}")
         bar.append(("=" if plain else "█") * (columns - 1), style=colour)

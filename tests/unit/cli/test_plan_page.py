@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from llamarig.cli.plan_view.figures import PLOT, charts, nice_steps
+from llamarig.cli.plan_view.figures import PLOT, bar_of_card, charts, nice_steps
 from llamarig.cli.plan_view.files import MARK, page_paths, write_page
 from llamarig.cli.plan_view.formulas import WORDS, explanations
 from llamarig.cli.plan_view.pages import TEMPLATES, page
 from llamarig.errors import RigError
 from llamarig.gguf import Header
 from llamarig.memory import TERMS
-from llamarig.plan import Plan, plan_host
+from llamarig.plan import DevicePlan, Plan, plan_host
 from llamarig.plan.curves import curves
 from llamarig.spec.host import HostSpec
 from tests.support import gguf_bytes as raw
@@ -174,6 +174,15 @@ def test_a_chart_stands_on_its_points() -> None:
         assert PLOT - spot.top == pytest.approx(spot.used * scale)
         assert spot.free == pytest.approx(curve.here.devices[0].usable_mib - spot.used)
     assert sum(spot.width for spot in chart.spots) == pytest.approx(100)
+
+
+def test_a_bar_has_its_terms_in_the_order_of_the_table() -> None:
+    card = DevicePlan(
+        "a", None, 1000.0, 900.0, 0.0, {"x": {"process": 300.0, "weights": 100.0}, "y": {"compute": 50.0}}
+    )
+    bar = bar_of_card(card, "")
+    assert [(each.key, each.x, each.width) for each in bar.stretches] == [("W", 0, 10), ("C", 10, 5), ("p", 15, 30)]
+    assert (bar.track, bar.over, [limit.at for limit in bar.limits]) == (100, None, [90])
 
 
 @pytest.mark.parametrize("highest", [0.5, 7, 99, 1000, 24_467, 98_000])
