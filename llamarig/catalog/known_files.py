@@ -47,6 +47,8 @@ class FileEntry(Entry):
     revision: Commit | None = None
     """The repository's own when not given."""
     sha256: Sha256 | None = None
+    mtp: bool | None = None
+    """The repository's own when not given."""
 
 
 class Repository(Entry):
@@ -203,16 +205,17 @@ def _refreshed(path: Path) -> dict[str, list[Repository]]:
 
 
 def _with(own: Table, refreshed: Mapping[str, list[Repository]]) -> Table:
-    """What was asked for again replaces the package's word on the same repository."""
+    """What was asked for again stands first; what the package knows of other revisions stays."""
     models = dict(own.models)
     for name in refreshed:
         if name not in models:
             models[name] = KnownModel.model_validate(
                 {"name": name, "source": f"the project's {PROJECT_FILE}", "repositories": []}
             )
-    asked = {(name, entry.repo) for name, entries in refreshed.items() for entry in entries}
-    fresh = (each for name, entries in refreshed.items() for each in _files(name, entries))
-    kept = (each for each in own.files if (each.model, each.repo) not in asked)
+    fresh = [each for name, entries in refreshed.items() for each in _files(name, entries)]
+    asked = {each.repo for each in fresh}
+    # Without a revision nobody can say that the hub's newest file is not meant.
+    kept = (each for each in own.files if each.repo not in asked or each.revision != UNLOCKED)
     return Table(models, _once((*fresh, *kept)))
 
 
@@ -228,7 +231,7 @@ def _files(model: str, repositories: list[Repository]) -> Iterator[KnownFile]:
                 size_gb=entry.size_gb,
                 sha256=entry.sha256 or UNLOCKED,
                 quant=entry.quant,
-                mtp=place.mtp and entry.quant is not None,
+                mtp=(place.mtp if entry.mtp is None else entry.mtp) and entry.quant is not None,
                 source=place.source,
             )
 

@@ -18,6 +18,9 @@ def lock(
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Show the difference and write nothing.")] = False,
     offline: Annotated[bool, typer.Option("--offline", help="Use only what lies on this machine.")] = False,
+    known_files: Annotated[
+        bool, typer.Option("--known-files", help="Ask the hub again for the table of known files, and nothing else.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Exit 1 when --check found something to write; problems come after what could be locked."""
@@ -28,6 +31,11 @@ def lock(
     from llamarig.converge.store.shelf import Shelf
     from llamarig.errors import ExitCode, RigErrors
 
+    if known_files:
+        from llamarig.cli.lock_known import lock_known
+
+        lock_known(hosts or [], all_=all_, check=check, offline=offline, json_=json_)
+        return
     root, chosen = project_root(), select(hosts or [], all_)
     finder = Finder(root, Shelf.default(), _progress(), offline, asker(root, chosen))
     try:

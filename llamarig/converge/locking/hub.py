@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -34,6 +35,19 @@ class HubFile:
     url: str
     size: int
     sha256: str | None
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """A file in a repository's tree listing. ``sha256`` is None for one that the hub keeps in git itself."""
+
+    path: str
+    size: int
+    sha256: str | None
+
+
+MAX_TREE = 20_000
+"""Entries of a listing that are looked at."""
 
 
 class Hub:
@@ -67,6 +81,22 @@ class Hub:
             raise self._nonsense(repo, f"the sha256 of {path} is {sha256[:80]!r}")
         self._confirm(url, revision, size, sha256)
         return HubFile(url, size, sha256)
+
+    def tree(self, repo: str, revision: str) -> list[TreeFile]:
+        """All files of a repository at a revision, with size and hash as the listing has them."""
+        listed = self._ask(
+            repo, lambda api: list(islice(api.list_repo_tree(repo, recursive=True, revision=revision), MAX_TREE))
+        )
+        found = []
+        for entry in listed:
+            if isinstance(entry, RepoFile):
+                size, sha256 = int(entry.size), None
+                if entry.lfs is not None:
+                    size, sha256 = int(entry.lfs.size), str(entry.lfs.sha256)
+                    if not _SHA256.fullmatch(sha256):
+                        raise self._nonsense(repo, f"the sha256 of {entry.path[:200]} is {sha256[:80]!r}")
+                found.append(TreeFile(str(entry.path), size, sha256))
+        return found
 
     def _confirm(self, url: str, revision: str, size: int, sha256: str) -> None:
         """The download address must promise the same content as the listing.

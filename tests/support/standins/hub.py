@@ -48,6 +48,10 @@ class FakeHub:
     """Storage serves another file from this many reads on."""
 
 
+_PAGE = 2
+"""Entries on one page of a tree listing; the hub has a thousand."""
+
+
 def sha256(data: bytes) -> str:
     """In hex."""
     return hashlib.sha256(data).hexdigest()
@@ -66,6 +70,8 @@ class _Hub(Quiet):
             return self._info(found[1], found[2] or "main")
         if found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/paths-info/([^/]+)", path):
             return self._paths(found[1], found[2], form.get("paths", []))
+        if found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path):
+            return self._tree(found[1], found[2])
         if found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
             return self._resolve(found[1], found[2], found[3])
         return self.reply(404)
@@ -92,16 +98,26 @@ class _Hub(Quiet):
 
     def _paths(self, name: str, revision: str, paths: list[str]) -> None:
         if (repository := self._repository(name)) and (commit := self._commit(repository, revision)):
-            entries = []
-            for path in paths:
-                data = repository.commits[commit].get(path)
-                if data is None:
-                    continue
-                entry: dict[str, object] = {"type": "file", "path": path, "size": len(data), "oid": "0" * 40}
-                if path not in repository.small:
-                    entry["lfs"] = {"oid": sha256(data), "size": len(data), "pointerSize": 135}
-                entries.append(entry)
+            files = repository.commits[commit]
+            entries = [self._entry(repository, path, files[path]) for path in paths if path in files]
             self.reply(200, json.dumps(entries).encode(), Content_Type="application/json")
+
+    def _tree(self, name: str, revision: str) -> None:
+        """Two entries a page; the next page is named in a Link header."""
+        if (repository := self._repository(name)) and (commit := self._commit(repository, revision)):
+            at = int(parse_qs(self.path.partition("?")[2]).get("cursor", ["0"])[0])
+            files = list(repository.commits[commit].items())
+            entries = [self._entry(repository, path, data) for path, data in files[at : at + _PAGE]]
+            more = f"{self.hub.address}/api/models/{name}/tree/{revision}?recursive=True&cursor={at + _PAGE}"
+            link = {"Link": f'<{more}>; rel="next"'} if at + _PAGE < len(files) else {}
+            self.reply(200, json.dumps(entries).encode(), Content_Type="application/json", **link)
+
+    def _entry(self, repository: Repository, path: str, data: bytes) -> dict[str, object]:
+        entry: dict[str, object] = {"type": "file", "path": path, "size": len(data), "oid": "0" * 40}
+        if path not in repository.small:
+            digest = self.hub.lie.get("sha256") or sha256(data)
+            entry["lfs"] = {"oid": digest, "size": len(data), "pointerSize": 135}
+        return entry
 
     def _resolve(self, name: str, revision: str, path: str) -> None:
         if (repository := self._repository(name)) and (commit := self._commit(repository, revision)):

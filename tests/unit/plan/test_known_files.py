@@ -102,7 +102,9 @@ models:
     (tmp_path / PROJECT_FILE).write_text(text)
     found = table(tmp_path)
     ours = [each for each in found.of("qwen3.8-27b") if each.repo == "unsloth/Qwen3.8-27B-GGUF"]
-    assert [(each.size, each.revision) for each in ours] == [(123, "a" * 40)]
+    assert (ours[0].size, ours[0].revision) == (123, "a" * 40)
+    assert UNLOCKED not in {each.revision for each in ours}
+    assert FIRST in {each.revision for each in ours}
     assert [each.file for each in found.of("own")] == ["own.gguf"]
     assert len(found.of("gpt-oss-20b")) == 1
 

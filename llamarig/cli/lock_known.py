@@ -1,0 +1,56 @@
+"""``llamarig lock --known-files``: the table of known files, as the hub has it now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from llamarig.cli.context import emit_json, out, project_root, select
+from llamarig.errors import ExitCode, RigError, RigErrors
+
+if TYPE_CHECKING:
+    from llamarig.converge.locking.known import Refreshed
+
+
+def lock_known(hosts: list[str], *, all_: bool, check: bool, offline: bool, json_: bool) -> None:
+    """Ask for all repositories of the table, and those of the named hosts; exit 1 when --check found a difference."""
+    from llamarig.converge.locking.hub import Hub
+    from llamarig.converge.locking.known import refresh
+    from llamarig.converge.store.download import client
+    from llamarig.converge.store.pip_config import pip_config
+
+    if offline:
+        raise RigError(what="the hub cannot be asked offline", fix="leave --offline or --known-files out")
+    chosen = select(hosts, all_) if hosts or all_ else []
+    http = client(pip_config())
+    try:
+        found = refresh(project_root(), [loaded.spec for loaded in chosen if loaded.spec is not None], Hub(http))
+    finally:
+        http.close()
+    if found.pending and not check:
+        found.write()
+    _print(found, check, json_)
+    if found.problems and not json_:
+        raise RigErrors(found.problems)
+    codes = [problem.code for problem in found.problems]
+    codes.append(ExitCode.FINDING if check and found.pending else ExitCode.OK)
+    raise typer.Exit(int(max(codes)))
+
+
+def _print(found: Refreshed, check: bool, json_: bool) -> None:
+    from rich.markup import escape
+
+    if json_:
+        errors = [{"what": e.what, "where": e.where, "why": e.why, "fix": e.fix} for e in found.problems]
+        written = found.pending and not check
+        emit_json({"asked": found.asked, "diff": found.diff(), "errors": errors, "written": written})
+        return
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in found.diff().splitlines():
+        colour = colours.get(line[:1])
+        out().print(f"[{colour}]{escape(line)}[/]" if colour else escape(line), soft_wrap=True)
+    verb = "would write" if check else "wrote"
+    out().print(
+        f"{verb} {escape(found.path.name)}" if found.pending else "the table of known files is as the hub has it"
+    )
