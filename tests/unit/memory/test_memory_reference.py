@@ -182,6 +182,7 @@ QWEN35MOE_35B = keys(
         "ssm.inner_size": 4096,
         "ssm.state_size": 128,
         "ssm.group_count": 16,
+        "ssm.time_step_rank": 32,
         "expert_used_count": 8,
         "expert_feed_forward_length": 512,
     },
@@ -199,6 +200,7 @@ QWEN3NEXT_80B = keys(
         "ssm.inner_size": 4096,
         "ssm.state_size": 128,
         "ssm.group_count": 16,
+        "ssm.time_step_rank": 32,
     },
 )
 QWEN3_4B = keys(
