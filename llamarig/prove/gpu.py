@@ -75,8 +75,17 @@ def _engine(view: View, start: StartLines) -> Account:
     )
 
 
+def _split_over(view: View) -> tuple[str, ...]:
+    """UUIDs of the cards that a model is split over; none for a model on one."""
+    argv = list(view.service["argv"])
+    names = argv[argv.index("--device") + 1].split(",") if "--device" in argv[:-1] else []
+    visible = str(view.service["environment"].get("CUDA_VISIBLE_DEVICES", "")).split(",")
+    return tuple(visible[: len(names)]) if len(names) > 1 else ()
+
+
 def _driver(view: View) -> Account:
-    """The plan's sum is over all cards of the service; the card that it is named after holds the most of it."""
+    """The plan's sum is over all cards of the service; each that the model is split over holds a part of it, and the
+    only one of another model holds the most."""
     held = [entry for entry in sequence(view.vram, "processes") if integer(entry, "pid") == view.pid]
     planned = float(view.service["vram_mib"])
     trouble = text(view.vram, "error")
@@ -93,7 +102,11 @@ def _driver(view: View) -> Account:
         by_card[uuid] = by_card.get(uuid, 0.0) + (number(entry, "mib") or 0.0)
     total, card = sum(by_card.values()), view.service["gpu_uuid"]
     words = f"the driver counts {total:.0f} MiB, planned {planned:.0f}"
-    if card is not None and by_card.get(card, 0.0) < max(by_card.values()) / 2:
+    several = _split_over(view)
+    idle = [name for name in several if name.startswith("GPU-") and not by_card.get(name)]
+    if idle:
+        return Account("against", f"{words}, and none of it on {', '.join(idle)}", of_memory=True)
+    if not several and card is not None and by_card.get(card, 0.0) < max(by_card.values()) / 2:
         return Account("against", f"{words}, but not on the planned card {card}", of_memory=True)
     return Account("for" if total and total >= SHARE * planned else "against", words, of_memory=True)
 

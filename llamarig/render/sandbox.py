@@ -69,6 +69,9 @@ UNPROVEN_ON_GPU: tuple[str, ...] = (
 """Directives of a GPU unit that may meet what the driver's library does (mapped code, NUMA and
 affinity calls, its nodes, its files in /proc and /sys) and that no run on a card has proven yet."""
 
+CHILD_PORTS = "32768-60999"
+"""Ports that the kernel chooses from (ip(7), ip_local_port_range); a router's children listen on one each."""
+
 _HOMES = ("/home", "/root", "/run/user")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - a user's choice is recognised, nothing is made there
 
@@ -86,6 +89,8 @@ class Needs:
     """Networks that may connect besides the host itself; empty beyond loopback: any."""
     models_dir: str = "/var/lib/llamarig/models"
     lock_memory: bool = False
+    children: bool = False
+    """Whether it starts servers of its own, each on a loopback port that the kernel chooses."""
 
     @property
     def socket(self) -> bool:
@@ -129,6 +134,7 @@ def _network(needs: Needs) -> list[Directive]:
         ("RestrictAddressFamilies", "AF_INET AF_INET6"),
         ("SocketBindDeny", "any"),
         ("SocketBindAllow", f"tcp:{needs.port}"),
+        *([("SocketBindAllow", f"ipv4:tcp:{CHILD_PORTS}")] if needs.children else []),
     ]
     if needs.loopback:
         return [*directives, ("IPAddressDeny", "any"), ("IPAddressAllow", "localhost")]

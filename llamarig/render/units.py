@@ -74,6 +74,7 @@ def needs_of(service: Service, gpu: bool, models_dir: str) -> Needs:
         allow=tuple(listen.allow),
         models_dir=models_dir,
         lock_memory=service.load_mode == "mlock",
+        children=service.router is not None,
     )
 
 

@@ -44,6 +44,13 @@ def routed(view: View) -> Iterator[Broken]:
             at: Loc = ("services", name, "router")
             yield from _router(view, service, service.router, at)
             yield from _of_one_model(service, ("services", name), at)
+            if service.listen.address.endswith(".sock"):
+                yield Broken(
+                    ("services", name, "listen", "address"),
+                    "a router reaches its models over TCP, and a service on a socket has no network",
+                    "give an IP address and a port, such as `{address: 127.0.0.1, port: 8080}`",
+                    rests_on=(at,),
+                )
 
 
 def _router(view: View, service: Service, router: Router, at: Loc) -> Iterator[Broken]:

@@ -340,6 +340,31 @@ def test_a_projector_on_another_card_counts_for_the_plan() -> None:
     assert case.judge()["chat/gpu"].ok
 
 
+def split_case() -> Case:
+    case = cuda_case()
+    for argv in (case.service["argv"], case.process["argv"]):
+        argv.extend(("--device", "CUDA0,CUDA1"))
+    visible = {"CUDA_VISIBLE_DEVICES": f"{case.service['gpu_uuid']},GPU-of-the-second"}
+    case.service["environment"] = visible
+    case.process["environment"] = dict(visible)
+    case.probed["vram"]["processes"][0]["mib"] = 300.0
+    return case
+
+
+def test_a_model_split_over_two_cards_may_have_most_on_the_second() -> None:
+    case = split_case()
+    case.probed["vram"]["processes"].append({"pid": case.pid, "uuid": "GPU-of-the-second", "mib": 690.0})
+    assert case.judge()["chat/gpu"].ok
+
+
+def test_a_model_split_over_two_cards_is_on_both() -> None:
+    case = split_case()
+    case.probed["vram"]["processes"][0]["mib"] = 990.0
+    found = case.judge()["chat/gpu"]
+    assert not found.ok
+    assert "none of it on GPU-of-the-second" in found.detail
+
+
 def test_partial_offload_is_fine_when_planned() -> None:
     case = cuda_case()
     for argv in (case.service["argv"], case.process["argv"]):

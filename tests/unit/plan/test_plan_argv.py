@@ -63,6 +63,12 @@ VARIANTS: list[HostSpec] = [
     spec(CPU, {"speculation": {"type": "draft-model", "model": "small"}}),
     spec(REFERENCE, {"speculation": {"type": "draft-model", "model": "qwen", "gpu": "ada"}}),
     spec(REFERENCE, {"speculation": {"type": "dflash", "model": "qwen"}}),
+    spec(REFERENCE, {"gpu": None, "gpus": ["blackwell", "ada"], "split-mode": "layer", "projector-gpu": None,
+                     "tensor-overrides": ["ffn_down=ada", "ffn_up=CPU"], "experts-on-cpu": 3}),
+    spec(REFERENCE, {"gpu": None, "gpus": ["ada", "blackwell"], "split-mode": "tensor", "projector-gpu": None,
+                     "tensor-split": [1.5, 1.0], "experts-on-cpu": "all"}),
+    spec(CPU, {"lora": [{"model": "small", "scale": -0.5}, {"model": "small"}]}),
+    spec(CPU, {"router": {"models": ["small"], "models-max": 1}}),
     *(spec(CPU, {"load-mode": mode, "flash-attention": flash}) for mode, flash in (
         ("auto", "auto"), ("none", "off"), ("mlock", "on"), ("dio", "on"))),
 ]  # fmt: skip
