@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from llamarig.plan.speed import speed_json
 from llamarig.plan.types import DevicePlan, Plan
 
 
@@ -47,6 +48,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
                 "slots": service.slots,
                 "slot-context": service.context,
                 "memory-max-mib": service.memory_max_mib,
+                "speed": speed_json(plan.speeds.get(name)),
             }
             for name, service in plan.services.items()
         },

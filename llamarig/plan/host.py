@@ -13,7 +13,9 @@ from llamarig.plan.fit import device_plans, fit_findings, ram_plan
 from llamarig.plan.load import Headers, Load, load_of
 from llamarig.plan.measured import Measured, use_measured
 from llamarig.plan.services import service_plan
-from llamarig.plan.types import Finding, Plan
+from llamarig.plan.speed import speed_of
+from llamarig.plan.speed_findings import speed_findings
+from llamarig.plan.types import Finding, Plan, ServiceSpeed
 from llamarig.spec.host import HostSpec
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -88,7 +90,8 @@ def _planned(
     told = list(use_measured(loads, measured))
     devices = device_plans(spec, loads, _NONE)
     ram = ram_plan(spec, loads)
-    findings = [*_findings(spec, loads), *fit_findings(spec, devices, ram), *told]
+    speeds = {name: speed_of(spec, name, load, headers) for name, load in loads.items()}
+    findings = [*_findings(spec, loads), *fit_findings(spec, devices, ram), *told, *_speed_findings(spec, speeds)]
     fits = not any(finding.severity == "error" for finding in findings)
     plan = Plan(
         host=spec.host,
@@ -101,8 +104,15 @@ def _planned(
         },
         findings=tuple(findings),
         ram_detail={name: load.ram_detail for name, load in loads.items()},
+        speeds=speeds,
     )
     return plan, loads
+
+
+def _speed_findings(spec: HostSpec, speeds: Mapping[str, ServiceSpeed | None]) -> list[Finding]:
+    """Of every service, each message once."""
+    found = [finding for name, speed in speeds.items() for finding in speed_findings(spec, name, speed)]
+    return list({(finding.code, finding.message): finding for finding in found}.values())
 
 
 def _shape(load: Load) -> Shape | None:

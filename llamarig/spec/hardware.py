@@ -36,6 +36,13 @@ class Os(SpecModel):
     """Its number, in quotes."""
 
 
+class CardClaims(SpecModel):
+    """What somebody says of a card; the plan refuses what its data sheet refutes."""
+
+    fp32_tflops: Annotated[float, Field(gt=0.0)]
+    """10^12 operations a second in single precision."""
+
+
 class Gpu(SpecModel):
     """One card. It is matched by bus id until its UUID is known; an index is never used."""
 
@@ -51,6 +58,8 @@ class Gpu(SpecModel):
     """Whether a display hangs on the card; a bigger reserve is kept then."""
     reserve_mib: MiB | None = None
     """Memory that other programs may take on this card, on top of what the driver keeps."""
+    claims: CardClaims | None = None
+    """What is said of the card, to be held against its data sheet; nothing is planned with it."""
 
 
 class Driver(SpecModel):

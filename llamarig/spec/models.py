@@ -70,6 +70,19 @@ class ModelFile(SpecModel):
         return self
 
 
+class Claims(SpecModel):
+    """What somebody says of a model; the plan refuses what arithmetic refutes."""
+
+    parameters: Annotated[float, Field(gt=0.0)] | None = None
+    """All of them, ``125e9``."""
+    active_parameters: Annotated[float, Field(gt=0.0)] | None = None
+    """Those that one token uses, in a model of experts."""
+    bits: Annotated[float, Field(gt=0.0, le=64.0)] | None = None
+    """For each parameter."""
+    size_gb: Annotated[float, Field(gt=0.0)] | None = None
+    """10^9 bytes of its weights."""
+
+
 class Model(ModelFile):
     """A model, its further shards and its projector."""
 
@@ -81,3 +94,5 @@ class Model(ModelFile):
     """What turns images or sound into tokens."""
     header: Literal["none"] | Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
     """sha256 of the header sidecar that ``lock`` stored under ``headers/``."""
+    claims: Claims | None = None
+    """What is said of the model, to be held against arithmetic; nothing is planned with it."""

@@ -58,6 +58,7 @@ EXAMPLES: dict[str, str] = {
     "os": 'os: {distribution: debian, release: "13"}',
     "distribution": "distribution: debian",
     "release": 'release: "13"',
+    "fp32-tflops": "fp32-tflops: 82.6",
     "engine": "engine: {commit: …, build-number: …, source: {…}, backend: cpu}",
     "commit": "commit: 4df29be4f",
     "build-number": "build-number: 10454",

@@ -45,7 +45,7 @@ CARD: Final = (1.0, 0.25)
 """The same for each card's own."""
 
 STEP: Final = 1e-5
-ROUNDS: Final = 40
+ROUNDS: Final = 200
 
 Vector = list[float]
 

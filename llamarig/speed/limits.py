@@ -20,9 +20,18 @@ class Limits:
     """Passes a second when nothing but reading takes time."""
     tokens: int
     """Tokens that a pass yields at most."""
+    drafting: bool
+    """Whether the passes of a draft head are counted too."""
     decode_tok_s: float
-    prefill_tok_s: float | None
-    """None when the catalog does not know the card's arithmetic rate."""
+    flops: float = 0.0
+    """Operations of one token."""
+    peak_tflops: float = 0.0
+    """The highest rate that the card's tensor cores reach on paper; 0 when it is not known."""
+
+    @property
+    def prefill_tok_s(self) -> float | None:
+        """None when the card's arithmetic rate or the model's operations are not known."""
+        return self.peak_tflops * 1e12 / self.flops if self.peak_tflops and self.flops else None
 
 
 def limits(work: Work, card: Card, settings: Settings) -> Limits:
@@ -33,24 +42,21 @@ def limits(work: Work, card: Card, settings: Settings) -> Limits:
     drafting = own * work.read_drafting()
     tokens = 1 + settings.longest_draft
     # Drafts of n-grams and of other models cost nothing here: a bound may be too high, never too low.
-    reading = once + (drafting if tokens == 1 + own else 0.0)
+    counted = bool(own) and tokens == 1 + own
+    reading = once + (drafting if counted else 0.0)
+    best = max(tensor_ratio(card.compute_capability, kind) for kind in CLASSES)
     return Limits(
         pass_bytes=once,
         passes_s=bandwidth / once if once else float("inf"),
         tokens=tokens,
+        drafting=counted,
         decode_tok_s=tokens * bandwidth / reading if reading else float("inf"),
-        prefill_tok_s=_prefill(work, card),
+        flops=work.flops(),
+        peak_tflops=(card.fp32_tflops or 0.0) * best,
     )
 
 
 def of_bytes(size: float, card: Card, settings: Settings) -> Limits:
-    """The decode bound when nothing but a file's size is known: all of it is read, unless experts rest."""
+    """The decode bound when nothing but the bytes that a pass reads is known."""
     bandwidth, tokens = card.bandwidth_gb_s * 1e9, 1 + settings.longest_draft
-    return Limits(size, bandwidth / size, tokens, tokens * bandwidth / size, None)
-
-
-def _prefill(work: Work, card: Card) -> float | None:
-    if not card.fp32_tflops or not work.flops():
-        return None
-    best = max(tensor_ratio(card.compute_capability, kind) for kind in CLASSES)
-    return card.fp32_tflops * 1e12 * best / work.flops()
+    return Limits(size, bandwidth / size, tokens, drafting=False, decode_tok_s=tokens * bandwidth / size)

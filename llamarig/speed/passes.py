@@ -27,10 +27,10 @@ def matrix_seconds(parts: Mapping[str, Matrices], width: int, rates: Rates, used
     total = 0.0
     for kind, part in parts.items():
         if width <= VECTOR_WIDTH:
-            operations = part.count * used * rates.instructions[kind] * (width + rates.unpacking)
+            operations = part.weights * used * rates.instructions[kind] * (width + rates.unpacking)
             total += together(part.size * used / rates.bandwidth, operations / rates.arithmetic)
         else:
-            total += together(part.size * used / rates.tiles, 2 * part.count * width / rates.tensor[kind])
+            total += together(part.size * used / rates.tiles, 2 * part.weights * width / rates.tensor[kind])
     return total
 
 
@@ -49,7 +49,7 @@ def expert_seconds(work: Work, width: int, rates: Rates) -> float:
     touched = work.experts_touched(width)
     total = 0.0
     for kind, part in work.experts.items():
-        own = part.count * work.expert_share
+        own = part.weights * work.expert_share
         if width <= VECTOR_WIDTH:
             operations = own * rates.instructions[kind] * (1 + rates.unpacking) * width
             total += together(part.size * touched / rates.bandwidth, operations / rates.arithmetic)

@@ -23,7 +23,7 @@ class Matrices(NamedTuple):
     """Weights of one kernel class: bytes as stored, and how many."""
 
     size: float
-    count: float
+    weights: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Work:
 
     def flops(self) -> float:
         """Multiplications and additions of one token in all matrices but the output."""
-        dense = sum(part.count for part in self.dense.values())
-        return 2 * (dense + self.expert_share * sum(part.count for part in self.experts.values()))
+        dense = sum(part.weights for part in self.dense.values())
+        return 2 * (dense + self.expert_share * sum(part.weights for part in self.experts.values()))
 
 
 def work_of(header: Header, shape: Shape, settings: Settings) -> Work:

@@ -104,7 +104,7 @@ def test_hostile_text_does_not_reach_the_terminal(tmp_path: Path) -> None:
 def test_equal_warnings_of_several_files_are_said_once() -> None:
     said = check().stdout
     assert said.count("this version does not install drivers yet") == 1
-    assert "does not install drivers yet (10 hosts)" in said
+    assert "does not install drivers yet (11 hosts)" in said
     assert said.index("in several files") < said.index("does not install drivers yet")
     notes = json.loads(check("--json").stdout)
     told = [host["host"] for host in notes["hosts"] if "install drivers" in json.dumps(host["warnings"])]

@@ -86,6 +86,7 @@ def test_every_reference_spec_passes_check() -> None:
     assert project.errors == []
     assert [error for host in project.hosts for error in host.errors] == []
     wanted = {"demo", "dual-gpu-256k", "rtx-5090", "rtx-4090", "rtx-5080", "rtx-5070-ti", "rtx-5070", "one-4090-125b"}
+    wanted.add("one-4090-125b-claims")
     assert wanted | {"studio-1", "studio-2", "lab-1"} == {host.host for host in project.hosts}
 
 
