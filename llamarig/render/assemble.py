@@ -165,11 +165,12 @@ def _service(spec: HostSpec, plan: Plan, name: str) -> WantedService:
     )
 
 
-def _cards(spec: HostSpec) -> tuple[WantedCard, ...]:
+def _cards(spec: HostSpec, plan: Plan) -> tuple[WantedCard, ...]:
     """Those that a service uses."""
+    planned = {device.gpu: round(device.used_mib, 2) for device in plan.devices}
     used = {name for service in spec.services.values() for name in visible_cards(spec, service)}
     return tuple(
-        WantedCard(name, full_bus_id(card.bus_id) if card.bus_id is not None else "", card.uuid)
+        WantedCard(name, full_bus_id(card.bus_id) if card.bus_id is not None else "", card.uuid, planned.get(name, 0.0))
         for name, card in spec.gpus.items()
         if name in used
     )
@@ -191,6 +192,6 @@ def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
         models=models,
         credentials=_credentials(spec),
         services=tuple(_service(spec, plan, name) for name in spec.services),
-        cards=_cards(spec),
+        cards=_cards(spec, plan),
         system=f"{spec.os.distribution} {spec.os.release}",
     )

@@ -152,6 +152,8 @@ class WantedCard:
     """As the kernel writes it, ``0000:01:00.0``; empty when the spec gives the UUID alone."""
     uuid: str | None
     """None until the spec or an apply knows it (compare/learn.py)."""
+    planned_mib: float = 0.0
+    """What all services together take of it."""
 
 
 @dataclass(frozen=True, slots=True)
