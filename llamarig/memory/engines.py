@@ -154,8 +154,8 @@ def of_build(number: int) -> EngineModel:
         return EngineModel(
             era,
             number,
-            f"b{number} is computed by the memory model of older builds ({era.name}), which fits published logs less"
-            " closely than the current one",
+            f"b{number} is computed by the memory model of older builds ({era.name}), which was held to fewer published"
+            " logs than the newer ones",
         )
     if number > NEWEST_COMPARED:
         return EngineModel(

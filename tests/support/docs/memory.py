@@ -108,7 +108,8 @@ def _term(found: Estimate, term: str) -> float:
 
 def problems(text: str) -> list[str]:
     """What a page says that the code does not."""
-    found, last = [], None
+    found: list[str] = []
+    last: Estimate | None = None
     for match in FENCE.finditer(text):
         if match["sums"] is not None:
             found += wrong_sums(match["sums"], last)
