@@ -119,7 +119,8 @@ def _beyond(spec: HostSpec, name: str, most: Limits) -> Iterator[Finding]:
             "beyond-arithmetic",
             "error",
             f"service {name} is expected to read {prefill:,.0f} tok/s, and {gpu} cannot pass "
-            f"{most.prefill_tok_s:,.0f}: {most.peak_tflops:,.0f} TFLOPS at their peak / {most.flops / 1e9:.1f} billion operations a token",
+            f"{most.prefill_tok_s:,.0f}: {most.peak_tflops:,.0f} TFLOPS at their peak / {most.flops / 1e9:.1f} billion "
+            "operations a token",
             f"expect less than {most.prefill_tok_s:,.0f}",
             name,
         )
