@@ -13,6 +13,9 @@ EVERY_LAYER = 999
 
 _SEVERAL = 2
 
+_WORTH_COPYING = 32
+"""Tokens of a pass."""
+
 
 def settings_of(spec: HostSpec, service: Service) -> Settings:
     """The service's settings in the engine's terms."""
@@ -45,7 +48,19 @@ def settings_of(spec: HostSpec, service: Service) -> Settings:
         tensor_split=shares(spec, service),
         cpu_experts=EVERY_LAYER if experts == "all" else experts,
         overrides=overrides(spec, service),
+        op_offload=offloads(service),
     )
+
+
+def offloads(service: Service) -> bool:
+    """Whether a card computes the service's passes with weights that lie in RAM.
+
+    It does from 32 tokens on, or from as many as GGML_OP_OFFLOAD_MIN_BATCH says. Source:
+    ``ggml_backend_cuda_reg`` in ggml/src/ggml-cuda/ggml-cuda.cu, ``--no-op-offload`` in common/arg.cpp.
+    """
+    given = service.environment.get("GGML_OP_OFFLOAD_MIN_BATCH", str(_WORTH_COPYING))
+    least = int(given) if given.isascii() and given.isdecimal() else 0
+    return service.ubatch >= least and "--no-op-offload" not in service.unsafe_args
 
 
 def overrides(spec: HostSpec, service: Service) -> tuple[tuple[str, int | None], ...]:
