@@ -50,9 +50,11 @@ def plan(
         reports = [plan_json(each) for each in plans]
         emit_json(reports[0] if len(reports) == 1 else {"hosts": reports})
     elif html is None:
-        from llamarig.cli.plan_view.terminal import show
+        from llamarig.cli.plan_view.terminal import apart, show
 
-        for each in plans:
+        for number, each in enumerate(plans):
+            if number:
+                apart()
             show(each)
             if argv:
                 _show_arguments(each)

@@ -30,8 +30,19 @@ from llamarig.spec.host import HostSpec
 DOMINANT = 0.9
 """Of what a service takes: the biggest terms that make this much are its dominant ones."""
 _ROUNDING = 0.01
-PAGE = "explanation/memory-model.md"
-"""Where the terms are explained, below docs/."""
+_TERMS = "explanation/memory/terms.md"
+PAGES = {
+    "weights": f"{_TERMS}#weights",
+    "kv-cache": f"{_TERMS}#kv-cache",
+    "recurrent-state": f"{_TERMS}#recurrent-state",
+    "draft-weights": f"{_TERMS}#the-draft",
+    "draft-kv-cache": f"{_TERMS}#the-draft",
+    "compute": "explanation/memory/compute.md",
+    "draft-compute": "explanation/memory/compute.md",
+    "projector": f"{_TERMS}#projector",
+    "process": "explanation/memory/measured.md",
+}
+"""Where each term is explained, below docs/."""
 
 WORDS = {
     "weights": "The model's tensors, as large as the header says. The token embedding stays in RAM, unless the model "

@@ -18,13 +18,14 @@ from markupsafe import Markup
 
 from llamarig.cli.plan_view.basis import KEYS, PROCESS_PARTS, Basis, process_parts
 from llamarig.cli.plan_view.figures import OTHERS, PLOT, Bar, bar_of_card, bar_of_ram, charts, tokens
-from llamarig.cli.plan_view.formulas import PAGE, explanations
-from llamarig.cli.plan_view.words import change_words, of_worst_first, ram_words
+from llamarig.cli.plan_view.formulas import PAGES, explanations
+from llamarig.cli.plan_view.words import change_words, of_worst_first, ram_words, speed_words
 from llamarig.compare.text import printable
 from llamarig.paths import data_root
 from llamarig.plan import Plan, plan_host
 from llamarig.plan.curves import LONGEST_DRAFT, Curve, curves
 from llamarig.plan.load import Headers
+from llamarig.plan.speed import speed_json
 from llamarig.spec.host import HostSpec
 
 TEMPLATES = Path(__file__).resolve().parent / "page"
@@ -97,11 +98,12 @@ def page(
             explained=explanations(plan, spec, headers, found),
             findings=of_worst_first(plan.findings),
             models=_models(spec, headers),
+            speeds={name: speed_json(speed) for name, speed in plan.speeds.items()},
             style=Markup(style),  # noqa: S704 - our own file, whose hash the policy names
             policy=_policy(style),
             docs=_docs(beside),
             refusals=_refusals(),
-            page_of_terms=PAGE,
+            pages=PAGES,
             plot=PLOT,
             others=OTHERS,
             keys=KEYS,
@@ -118,7 +120,7 @@ def _policy(style: str) -> str:
 def _docs(beside: Path | None) -> str | None:
     """The way from the page to docs/, as part of an address; None where there are none."""
     docs = data_root() / "docs"
-    if beside is None or not (docs / PAGE).is_file():
+    if beside is None or not docs.is_dir():
         return None
     return quote(os.path.relpath(docs, beside.resolve()))
 
@@ -245,6 +247,7 @@ def _environment() -> Environment:
         "word": shlex.quote,
         "change": change_words,
         "ram": ram_words,
+        "speed": speed_words,
         "tokens": tokens,
         "times": lambda text: text.replace(" x ", " \N{MULTIPLICATION SIGN} "),
     }

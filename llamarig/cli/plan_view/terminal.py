@@ -12,8 +12,9 @@ from llamarig.cli.context import out
 from llamarig.cli.plan_view.bar import Mark, ruler, stretches
 from llamarig.cli.plan_view.basis import KEYS, Basis, bracketed, in_order
 from llamarig.cli.plan_view.table import INDENT, show_terms
-from llamarig.cli.plan_view.words import change_words, effect_words, of_worst_first
+from llamarig.cli.plan_view.words import change_words, effect_words, of_worst_first, speed_words
 from llamarig.cli.rows import print_hanging
+from llamarig.plan.speed import speed_json
 
 if TYPE_CHECKING:
     from llamarig.plan import DevicePlan, Plan
@@ -38,12 +39,13 @@ def show(plan: Plan) -> None:
     basis = Basis(plan)
     print_hanging(headline(plan))
     for device in plan.devices:
-        _apart()
+        apart()
         _show_device(device, basis)
-    _apart()
+    apart()
     _show_ram(plan, basis)
+    _show_speeds(plan)
     if plan.findings:
-        _apart()
+        apart()
     for finding in of_worst_first(plan.findings):
         colour = _SEVERITIES[finding.severity]
         print_hanging(f"[{colour}]{finding.severity}[/] {finding.code}: {escape(finding.message)}", hang=2)
@@ -52,8 +54,8 @@ def show(plan: Plan) -> None:
     show_alternatives(plan)
 
 
-def _apart() -> None:
-    """An empty line between the parts, on a terminal alone: elsewhere a plan is read by line."""
+def apart() -> None:
+    """Print an empty line between parts, on a terminal alone: elsewhere a plan is read by line."""
     if out().is_terminal:
         out().print()
 
@@ -117,6 +119,15 @@ def _show_ram(plan: Plan, basis: Basis) -> None:
     show_terms(ram.services, basis.term, plan.ram_detail)
 
 
+def _show_speeds(plan: Plan) -> None:
+    """How fast each service is expected to be, where something can be said."""
+    said = {name: found for name, speed in plan.speeds.items() if (found := speed_json(speed)) is not None}
+    if said:
+        apart()
+    for name, speed in said.items():
+        print_hanging(f"[bold]{escape(name)}[/]: {escape(speed_words(speed))}")
+
+
 def show_bar(
     components: Mapping[str, float],
     whole: float,
@@ -148,7 +159,7 @@ def show_bar(
 def show_alternatives(plan: Plan) -> None:
     """Print what would fit instead, in order of harm."""
     if plan.alternatives:
-        _apart()
+        apart()
         out().print("[bold]what would fit instead[/], each planned:")
     for entry in plan.alternatives:
         words = f"{entry['service']}: {change_words(entry['change'])} ({effect_words(entry)})"

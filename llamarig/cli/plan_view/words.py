@@ -48,3 +48,19 @@ def ram_words(entry: Mapping[str, Any]) -> str:
     """What an alternative changes in RAM; nothing where it does not."""
     saved = entry.get("saves-ram-mib", 0.0)
     return f"{abs(saved):,.0f} MiB of RAM {'less' if saved > 0 else 'more'}" if saved else ""
+
+
+def speed_words(speed: Mapping[str, Any]) -> str:
+    """What a service's ``speed`` says (docs/reference/json.md), with what it rests on."""
+    basis = "predicted from runs of this card" if speed["measured"] else "predicted from runs of other cards"
+    drafts = speed["tokens-per-pass"]
+    passes = f" at {drafts:,.2f} tokens a pass" if drafts > 1 else ""
+    first = f"decode {speed['decode-tok-s']:,.1f} tokens/s{passes}{_most(speed, 'decode-tok-s')}"
+    prefill = speed["prefill-tok-s"]
+    second = "" if prefill is None else f"prefill {prefill:,.1f}{_most(speed, 'prefill-tok-s')}"
+    return f"{', '.join(filter(None, (first, second)))}; {basis}"
+
+
+def _most(speed: Mapping[str, Any], key: str) -> str:
+    most = speed["limit"][key]
+    return "" if most is None else f" (the card's limit is {most:,.1f})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+import itertools
 import os
 import re
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 
 from llamarig.cli.plan_view.figures import PLOT, bar_of_card, charts, nice_steps
 from llamarig.cli.plan_view.files import MARK, page_paths, write_page
-from llamarig.cli.plan_view.formulas import WORDS, explanations
+from llamarig.cli.plan_view.formulas import PAGES, WORDS, explanations
 from llamarig.cli.plan_view.pages import TEMPLATES, page
 from llamarig.errors import RigError
 from llamarig.gguf import Header
@@ -145,8 +146,9 @@ def test_every_chart_is_named_described_and_followed_by_its_table() -> None:
         assert set((each["aria-labelledby"] or "").split()) <= names
     assert all(each.get("aria-hidden") == "true" for each in document.all("svg") if "aria-labelledby" not in each
                and "viewbox" not in each)  # fmt: skip
-    assert len(document.all("table")) == len(drawn) + 1
-    assert PAGE.count("Every point as a table") == 2
+    kinds = ["chart" if "aria-labelledby" in each and tag == "svg" else tag for tag, each in document.elements]
+    kinds = [kind for kind in kinds if kind in {"chart", "table"}]
+    assert [after for kind, after in itertools.pairwise(kinds) if kind == "chart"] == ["table"] * len(drawn)
 
 
 def test_the_figures_are_the_plans_own() -> None:
@@ -214,8 +216,15 @@ def test_a_formula_that_does_not_come_out_is_not_shown(monkeypatch: pytest.Monke
     assert (kv.steps, kv.words) == ((), WORDS["kv-cache"])
 
 
-def test_every_term_has_words() -> None:
-    assert list(WORDS) == list(TERMS)
+def test_every_term_has_words_and_a_page() -> None:
+    assert list(WORDS) == list(PAGES) == list(TERMS)
+
+
+@pytest.mark.parametrize("page_of_term", sorted(set(PAGES.values())))
+def test_every_term_has_its_place_in_the_documentation(page_of_term: str) -> None:
+    path, _, anchor = page_of_term.partition("#")
+    heads = re.findall(r"^#+ (.*)$", (ROOT / "docs" / path).read_text(), re.MULTILINE)
+    assert not anchor or anchor in {head.lower().replace(" ", "-") for head in heads}
 
 
 def test_without_a_header_the_page_says_that_it_is_a_lower_bound() -> None:

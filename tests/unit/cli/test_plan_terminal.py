@@ -16,8 +16,10 @@ from llamarig.cli import context
 from llamarig.cli.plan_view.bar import Mark, ruler, stretches
 from llamarig.cli.plan_view.basis import KEYS, Basis
 from llamarig.cli.plan_view.terminal import COLOURS, show
+from llamarig.cli.plan_view.words import speed_words
 from llamarig.memory import TERMS
 from llamarig.plan import Plan, plan_host
+from llamarig.plan.speed import speed_json
 from llamarig.spec.host import HostSpec
 from tests.support.big_models import header_of, keys, qwen35_27b
 from tests.support.plan_specs import CPU, REFERENCE, spec
@@ -206,3 +208,22 @@ def test_findings_stand_worst_first_with_code_and_fix(monkeypatch: pytest.Monkey
     assert heads[0] == "error"
     assert text.count("\n  fix: ") == len(heads)
     assert "what would fit instead, each planned:" in text
+
+
+def test_the_speed_is_shown_with_its_basis_and_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = PLANS["fits"]
+    found = speed_json(plan.speeds["chat"])
+    assert found is not None
+    text = shown(plan, monkeypatch, None)
+    line = next(line for line in text.splitlines() if line.startswith("chat: decode "))
+    assert f"{found['decode-tok-s']:,.1f} tokens/s" in line
+    assert f"(the card's limit is {found['limit']['decode-tok-s']:,.1f})" in line
+    assert line.endswith("predicted from runs of this card")
+    assert "decode" not in shown(PLANS["cpu"], monkeypatch, None)
+
+
+def test_a_speed_without_drafts_prefill_or_runs_says_less() -> None:
+    limit = {"decode-tok-s": 50.0, "prefill-tok-s": None}
+    speed = {"decode-tok-s": 40.0, "prefill-tok-s": None, "tokens-per-pass": 1.0, "measured": False, "limit": limit}
+    words = "decode 40.0 tokens/s (the card's limit is 50.0); predicted from runs of other cards"
+    assert speed_words(speed) == words
