@@ -22,6 +22,7 @@ KINDS: tuple[Kind, ...] = (
     kinds.ubatch,
     kinds.slots,
     kinds.drafts,
+    kinds.no_speculation,
     kinds.context,
     kinds.kv_type,
     placing.quant,
@@ -46,11 +47,13 @@ def alternatives(subject: Subject, replan: Replan) -> Iterator[dict[str, Any]]:
         return
     tries = Tries(subject, replan)
     series = list(_series(subject))
-    found = False
+    found: set[tuple[str, str]] = set()
     for each in series:
+        if (each.after, each.service) in found:
+            continue
         change = _least(each, tries)
         if change is not None:
-            found = True
+            found.add((each.kind, each.service))
             yield entry((change,), tries)
     if not found:
         for pair in pairs(series, tries):
@@ -77,7 +80,7 @@ def _least(series: Series, tries: Tries) -> Change | None:
     """The least harmful change of a series that fits."""
     if not series.monotone:
         return next((change for at in range(series.count) if tries.fits((change := series.at(at),))), None)
-    at = first_fitting(series.count, lambda at: tries.verdict((series.at(at),)), tries.short_mib)
+    at = first_fitting(series.count, lambda at: tries.verdict((series.at(at),)), tries.short_mib, series.scale)
     return None if at is None else series.at(at)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from llamarig.catalog.known_files import Table
 from llamarig.gguf import Header
 from llamarig.memory import Shape
+from llamarig.plan.alternatives.search import Scale
 from llamarig.plan.load import Headers
 from llamarig.plan.types import Plan
 from llamarig.spec.host import HostSpec
@@ -69,6 +70,10 @@ class Series:
     at: Callable[[int], Change]
     monotone: bool = True
     """Whether each step takes less memory than the one before."""
+    scale: Scale = float
+    """With what memory falls in a straight line; the number of the step, unless it is known better."""
+    after: str = ""
+    """The kind of which nothing may fit if this one is to be tried."""
 
 
 def listed(kind: str, service: str, changes: list[Change], *, monotone: bool = True) -> Series:

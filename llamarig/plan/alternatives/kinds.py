@@ -76,7 +76,7 @@ def _at_once(count: int, now: int) -> str:
 
 
 def drafts(subject: Subject, name: str) -> Series | None:
-    """Shorter drafts, at last none."""
+    """Shorter drafts."""
     now = subject.spec.services[name].speculation
     if now is None:
         return None
@@ -84,9 +84,16 @@ def drafts(subject: Subject, name: str) -> Series | None:
         Change(name, {"speculation": {"n-max": n_max}}, _drafted(n_max, now), speculation(n_max=n_max))
         for n_max in range(now.n_max - 1, 0, -1)
     ]
-    none = "no speculation, slower answers: every token takes a pass of its own"
-    changes.append(Change(name, {"speculation": None}, none, setting(speculation=None)))
     return listed("n-max", name, changes)
+
+
+def no_speculation(subject: Subject, name: str) -> Series | None:
+    """No drafts at all, where shorter ones are not enough."""
+    if subject.spec.services[name].speculation is None:
+        return None
+    harm = "no speculation, slower answers: every token takes a pass of its own"
+    change = Change(name, {"speculation": None}, harm, setting(speculation=None))
+    return Series("speculation", name, 1, lambda _: change, after="n-max")
 
 
 def _drafted(n_max: int, now: Speculation) -> str:

@@ -31,7 +31,7 @@ def pairs(series: list[Series], tries: Tries) -> Iterator[tuple[Change, Change]]
         if found == MOST_PAIRS or tries.count > MOST_PLANS:
             return
         (mild, mildest), (harsh, harshest) = ends[first], ends[second]
-        if mild.service != harsh.service or mild.kind == harsh.kind:
+        if mild.service != harsh.service or mild.kind in (harsh.kind, harsh.after):
             continue
         enough = all(
             saved[first].get(place, 0.0) + saved[second].get(place, 0.0) + _SLACK_MIB >= mib
@@ -50,4 +50,4 @@ def _least(mildest: Change, harsh: Series, tries: Tries) -> int | None:
     if not harsh.monotone:
         return next((at for at in range(harsh.count) if tries.fits((mildest, harsh.at(at)))), None)
     before = tries.verdict((mildest,)).short_mib
-    return first_fitting(harsh.count, lambda at: tries.verdict((mildest, harsh.at(at))), before)
+    return first_fitting(harsh.count, lambda at: tries.verdict((mildest, harsh.at(at))), before, harsh.scale)

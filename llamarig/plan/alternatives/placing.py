@@ -27,7 +27,9 @@ def quant(subject: Subject, name: str) -> Series | None:
     smaller = [each for each in usable_files(subject, service, own) if each.most_bytes < size]
     smaller.sort(key=lambda each: -each.most_bytes)
     changes = [file_change(subject, name, own, other) for other in smaller]
-    return listed("quant", name, changes)
+    sizes = [-float(each.most_bytes) for each in smaller] + [-float(size)]
+    # The last one stands for no step, number -1.
+    return Series("quant", name, len(changes), changes.__getitem__, scale=sizes.__getitem__)
 
 
 def identified(subject: Subject, model: Model) -> KnownFile | None:

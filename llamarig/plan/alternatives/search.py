@@ -18,7 +18,11 @@ class Verdict:
 Judge = Callable[[int], Verdict]
 
 
-def first_fitting(count: int, judge: Judge, before_mib: float) -> int | None:
+Scale = Callable[[int], float]
+"""Rises from step to step, from -1 (no step) on; memory falls with it nearly in a straight line."""
+
+
+def first_fitting(count: int, judge: Judge, before_mib: float, scale: Scale = float) -> int | None:
     """The lowest of ``count`` steps that fits, where each step takes less memory than the one before it.
 
     ``before_mib`` is what is short without any step. Memory is nearly linear in most settings, so a straight line
@@ -30,27 +34,38 @@ def first_fitting(count: int, judge: Judge, before_mib: float) -> int | None:
     last = judge(count - 1)
     if not last.fits:
         return None
-    low, high = -1, count - 1
-    low_mib, high_mib = max(before_mib, 0.0), last.short_mib
+    low, high = (-1, max(before_mib, 0.0)), (count - 1, last.short_mib)
     move = 0
-    while high - low > 1:
-        at = _guess(low, high, low_mib, high_mib, move)
+    while high[0] - low[0] > 1:
+        at = _guess(low, high, move, scale)
         move += 1
         found = judge(at)
         if found.fits:
-            high, high_mib = at, found.short_mib
+            high = (at, found.short_mib)
         else:
-            low, low_mib = at, found.short_mib
-    return high
+            low = (at, found.short_mib)
+    return high[0]
 
 
 _LINE, _NEIGHBOUR, _KINDS = 0, 1, 3
+_Known = tuple[int, float]
+"""A step, and what is short with it."""
 
 
-def _guess(low: int, high: int, low_mib: float, high_mib: float, move: int) -> int:
-    """Strictly between ``low`` and ``high``: along the line, then beside what fits, then in the middle."""
+def _guess(low: _Known, high: _Known, move: int, scale: Scale) -> int:
+    """Strictly between the two: along the line, then beside what fits or does not, then in the middle."""
     kind = move % _KINDS
-    if kind == _LINE and low_mib > 0 >= high_mib:
-        steps = (high - low) * low_mib / (low_mib - high_mib)
-        return min(max(low + round(steps + 0.5), low + 1), high - 1)
-    return high - 1 if kind == _NEIGHBOUR else (low + high) // 2
+    (below, below_mib), (above, above_mib) = low, high
+    if kind == _LINE and below_mib > 0 >= above_mib:
+        start = scale(below)
+        wanted = start + (scale(above) - start) * below_mib / (below_mib - above_mib)
+        return _first_reaching(wanted, below + 1, above - 1, scale)
+    return above - 1 if kind == _NEIGHBOUR else (below + above) // 2
+
+
+def _first_reaching(wanted: float, low: int, high: int, scale: Scale) -> int:
+    """The first step from ``low`` to ``high`` whose scale is ``wanted`` or more; ``high`` when none is."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if scale(middle) >= wanted else (middle + 1, high)
+    return low
