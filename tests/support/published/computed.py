@@ -47,19 +47,19 @@ def _kind(case: Case, name: str, kind: str, dims: tuple[int, ...]) -> str:
     wanted = case.embedding if name == "token_embd.weight" else case.quant
     if not wanted or kind in {"F32", "I8"}:
         return kind
-    if wanted == "Q4_K_M":
-        wanted = _mixed(name, model_of(case).layers)
+    if wanted.endswith("_K_M"):
+        wanted = _mixed(name, model_of(case).layers, wanted.removesuffix("_M"))
     return wanted if dims[0] % BY_NAME[wanted].block == 0 else "Q8_0"
 
 
-def _mixed(name: str, layers: int) -> str:
-    """Q4_K_M: some V and down matrices, and the output, in Q6_K; source: ``use_more_bits`` in src/llama-quant.cpp."""
+def _mixed(name: str, layers: int, usual: str) -> str:
+    """Q4_K_M, Q5_K_M: some V and down matrices and the output in Q6_K (``use_more_bits`` in src/llama-quant.cpp)."""
     if not name.startswith("blk."):
         return "Q6_K"
     _, number, tensor, _ = name.split(".")
     layer, eighth = int(number), layers // 8
     more = layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2
-    return "Q6_K" if more and tensor in {"attn_v", "ffn_down"} else "Q4_K"
+    return "Q6_K" if more and tensor in {"attn_v", "ffn_down"} else usual
 
 
 def _sums(composed: Composed, case: Case) -> list[tuple[str, str, tuple[int, ...]]]:

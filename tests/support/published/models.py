@@ -48,6 +48,14 @@ _OWN = (
         tied=True,
     ),
     Model(
+        "mistral-small-24b",
+        "llama",
+        131_072,
+        layouts.LLAMA,
+        {**blocks(40, 5120, 32_768, (32, 8), 131_072), **heads(128), "rope.dimension_count": 128},
+        "mistralai/Mistral-Small-3.2-24B-Instruct-2506, which Magidonia 24B was trained from",
+    ),
+    Model(
         "gemma4-12b",
         "gemma4",
         262_144,
