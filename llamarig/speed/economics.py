@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from llamarig.catalog.gpus import Card
 from llamarig.errors import RigError
 
 HOURS_A_MONTH = 365.25 * 24 / 12
@@ -69,6 +70,15 @@ class Costs:
     def possible(self) -> bool:
         """Whether a month is long enough."""
         return self.hours <= HOURS_A_MONTH
+
+
+def power_of(card: Card, power_limit_w: float | None = None) -> float | None:
+    """Watts of a card that works: its cap or the board's power, whichever is less; None when neither is known.
+
+    Generating without drafts draws less (537 W of 600 were measured on one card); a measured figure is better.
+    """
+    known = [watts for watts in (card.power_w, power_limit_w) if watts]
+    return min(known) if known else None
 
 
 def hosted_cost(load: Load, offer: Hosted) -> float:

@@ -117,17 +117,22 @@ def _location(section: str, location: str | None, *, needs: bool, may: bool) -> 
 
 
 def power(view: View) -> Iterator[Broken]:
-    """A limit above the board's own power is not a limit."""
+    """A limit above the board's own power is not a limit, and one below the driver's lowest is refused."""
     for name, card in view.spec.gpus.items():
-        known = find_card(card.model)
-        highest = (known.power_max_w or known.power_w) if known is not None else None
-        if card.power_limit_w is None or known is None or highest is None:
+        known, limit = find_card(card.model), card.power_limit_w
+        if limit is None or known is None:
             continue
-        if card.power_limit_w > highest:
+        highest = known.power_max_w or known.power_w
+        said = ""
+        if highest is not None and limit > highest:
+            said = f"{limit} W is above the {highest:.0f} W of a {known.name}"
+        elif known.power_min_w is not None and limit < known.power_min_w:
+            said = f"{limit} W is below the {known.power_min_w:.0f} W that the driver of a {known.name} takes at least"
+        if said:
             yield Broken(
                 ("gpus", name, "power-limit-w"),
-                f"{card.power_limit_w} W is above the {highest:.0f} W of a {known.name}",
-                "lower it; nvidia-smi -q -d POWER shows the card's range",
+                said,
+                f"{'raise' if 'below' in said else 'lower'} it; nvidia-smi -q -d POWER shows the card's range",
                 rests_on=(("gpus", name, "model"),),
                 warning=True,
             )

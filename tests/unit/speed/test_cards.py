@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from pathlib import Path
 
 import pytest
 
 from llamarig.catalog.data import read
 from llamarig.catalog.gpus import Card, cards
 from llamarig.converge.discover.cards import model_of
+from llamarig.spec.host import HostSpec
+from llamarig.spec.rules.base import View
+from llamarig.spec.rules.driver import power
+from tests.support.plan_specs import REFERENCE
 
 BANDWIDTHS = {
     "pascal": (300, 800),
@@ -66,3 +72,21 @@ def test_pci_ids_name_cards_of_the_catalog() -> None:
 def test_cards_of_one_name_are_told_apart_by_their_memory(memory: int | None, model: str | None) -> None:
     assert model_of("NVIDIA GeForce RTX 4060 Ti", "", "", memory) == model
     assert model_of("NVIDIA L4", "", "", memory) == "l4"
+
+
+@pytest.mark.parametrize(
+    ("model", "limit", "words"),
+    [
+        ("rtx-5090", 300, "300 W is below the 400 W"),
+        ("rtx-5090", 650, "650 W is above the 600 W"),
+        ("rtx-5090", 600, ""),
+        ("rtx-4090", 100, ""),
+        ("rtx-4090", 451, "451 W is above the 450 W"),
+    ],
+)
+def test_a_power_limit_lies_in_the_range_of_the_card(model: str, limit: int, words: str) -> None:
+    document = copy.deepcopy(REFERENCE)
+    document["gpus"]["blackwell"] |= {"model": model, "power-limit-w": limit}
+    said = [broken.message for broken in power(View(HostSpec.model_validate(document), document, Path()))]
+    assert (said[0] if said else "").startswith(words)
+    assert len(said) == bool(words)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from llamarig.catalog.gpus import cards
 from llamarig.errors import RigError
-from llamarig.speed.economics import HOURS_A_MONTH, Hosted, Load, Machine, hosted_cost, monthly
+from llamarig.speed.economics import HOURS_A_MONTH, Hosted, Load, Machine, hosted_cost, monthly, power_of
 
 GUIDE = Load(input_tokens=10e6, output_tokens=2e6, prefill_tok_s=1000, decode_tok_s=50)
 BOX = Machine(power_w=70, price_kwh=0.30)
@@ -62,3 +63,9 @@ def test_figures_that_make_no_sense_are_refused(load: Load, machine: Machine) ->
         monthly(load, machine)
     assert "makes no sense" in caught.value.what
     assert caught.value.fix
+
+
+def test_a_card_draws_its_cap_or_its_boards_power() -> None:
+    card = cards()["rtx-4090"]
+    assert (power_of(card), power_of(card, 350), power_of(card, 600)) == (450, 350, 450)
+    assert power_of(card.model_copy(update={"power_w": None})) is None
