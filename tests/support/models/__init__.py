@@ -12,12 +12,13 @@ from pathlib import Path
 from llamarig.gguf import Header, read_header
 from tests.support import gguf_bytes as raw
 from tests.support.models.attending import ATTENDING
+from tests.support.models.further import FURTHER
 from tests.support.models.large import LARGE
 from tests.support.models.model import Model, Value
 from tests.support.models.recurrent import RECURRENT
 from tests.support.models.weights import Weights
 
-MODELS: dict[str, Model] = {model.name: model for model in (*LARGE, *ATTENDING, *RECURRENT)}
+MODELS: dict[str, Model] = {model.name: model for model in (*LARGE, *ATTENDING, *FURTHER, *RECURRENT)}
 
 
 def compose(model: Model) -> raw.Composed:

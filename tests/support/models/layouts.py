@@ -29,6 +29,12 @@ class Style:
     shared_gate: bool = False
     """The shared expert has a gate."""
     router_bias: str = ""
+    norm_bias: bool = False
+    out_bias: bool = False
+    """Bias of the attention's output; ``head_bias`` of the logits."""
+    head_bias: bool = False
+    ffn_bias: bool = False
+    dense_gate: bool = True
 
 
 def attention(weights: Weights, layer: int, style: Style, suffix: str = "") -> None:
@@ -46,6 +52,8 @@ def attention(weights: Weights, layer: int, style: Style, suffix: str = "") -> N
         if style.bias:
             weights.vector(layer, f"attn_{name}.bias", width)
     weights.matrix(layer, "attn_output", heads * value, model.embedding)
+    if style.out_bias:
+        weights.vector(layer, "attn_output.bias", model.embedding)
     if style.qk_norm or style.wide_qk_norm:
         weights.vector(layer, "attn_q_norm.weight", head * heads if style.wide_qk_norm else head)
         weights.vector(layer, "attn_k_norm.weight", head * shared if style.wide_qk_norm else head)
@@ -91,15 +99,25 @@ def plain(weights: Weights, style: Style) -> None:
     dense = model.integer("leading_dense_block_count", 0) if "expert_count" in model.keys else model.layers
     for layer in range(model.layers):
         weights.norms(layer, *style.norms)
+        if style.norm_bias:
+            for name in style.norms:
+                weights.vector(layer, f"{name}.bias", model.embedding)
         attention(weights, layer, style)
         if layer < dense:
-            feed_forward(weights, layer, fused=style.fused_gate)
+            feed_forward(weights, layer, fused=style.fused_gate, gate=style.dense_gate)
+            if style.ffn_bias:
+                weights.vector(layer, "ffn_up.bias", model.per_layer("feed_forward_length")[layer])
+                weights.vector(layer, "ffn_down.bias", model.embedding)
         else:
             experts(weights, layer, bias=style.router_bias)
             if style.shared_gate:
                 weights.vector(layer, "ffn_gate_inp_shexp.weight", model.embedding)
         if layer >= model.trunk:
             prediction(weights, layer)
+    if style.norm_bias:
+        weights.composed.tensor("output_norm.bias", "F32", model.embedding)
+    if style.head_bias:
+        weights.composed.tensor("output.bias", "F32", model.vocabulary)
 
 
 def prediction(weights: Weights, layer: int) -> None:
@@ -172,5 +190,14 @@ GLM4MOE: Layout = partial(
 OLMO2: Layout = partial(plain, style=Style(norms=("post_attention_norm", "post_ffw_norm"), wide_qk_norm=True))
 EXAONE4: Layout = partial(plain, style=Style(norms=("post_attention_norm", "post_ffw_norm"), qk_norm=True))
 SEED: Layout = partial(plain, style=Style(norms=("attn_norm", "post_attention_norm"), bias=True))
+BAILINGMOE2: Layout = partial(plain, style=Style(qk_norm=True, fused_qkv=True, router_bias="exp_probs_b.bias"))
+MINIMAX_M2: Layout = partial(plain, style=Style(wide_qk_norm=True, router_bias="exp_probs_b.bias"))
+OLMOE: Layout = partial(plain, style=Style(wide_qk_norm=True))
+STARCODER2: Layout = partial(
+    plain, style=Style(bias=True, norm_bias=True, out_bias=True, ffn_bias=True, dense_gate=False)
+)
+NEMOTRON: Layout = partial(plain, style=Style(norm_bias=True, dense_gate=False))
+ARCEE: Layout = partial(plain, style=Style(dense_gate=False))
+PHIMOE: Layout = partial(plain, style=Style(bias=True, norm_bias=True, out_bias=True, head_bias=True))
 QWEN35: Layout = delta_net
 QWEN3NEXT: Layout = partial(delta_net, joint_rates=True)

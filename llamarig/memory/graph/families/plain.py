@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from llamarig.memory.graph import blocks, ops
 from llamarig.memory.graph.blocks import Attention
@@ -47,28 +47,72 @@ class Variant:
     """The rows that go on to the output are chosen after the last layer, not in it."""
     logits: tuple[str, ...] = ()
     """Operations over the logits."""
+    turned_first: bool = False
+    """Queries and keys are turned by their positions before they are normed."""
 
 
 LLAMA = Variant()
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What all layers share."""
+
+    positions: Tensor
+    full: Attention
+    sliding: Attention
+    wanted: Tensor
+    last: int
+    deep: tuple[Tensor, ...]
+    """Rows that are added behind the first layers (DeepStack)."""
+
+
 def build(b: Builder, variant: Variant = LLAMA) -> None:
     """The graph of one pass."""
-    stream = blocks.embeddings(b, scaled=variant.embedding_scaled)
-    positions = blocks.positions(b)
+    stream, deep = _beginning(b, variant)
+    positions = blocks.positions(b, 4 if has_sections(b) else 1)
     full = blocks.attention_inputs(b)
     sliding = blocks.attention_inputs(b, sliding=True) if b.shape.window else full
     wanted = blocks.output_rows(b)
-    last = len(b.shape.trunk) - 1
+    given = _Given(positions, full, sliding, wanted, len(b.shape.trunk) - 1, deep)
     for block in b.layers():
-        inputs = sliding if b.layer(block).sliding else full
-        rows = wanted if block == last and not variant.late_rows else None
-        stream = _layer(b, variant, stream, block, (positions, inputs, rows))
+        stream = _layer(b, variant, stream, block, given)
+        if block < len(deep):
+            stream = ops.add(stream, deep[block])
     if variant.late_rows:
         # The caller may read every row of it (``t_h_nextn``), so its place is never used again.
         stream.is_output = True
         stream = ops.get_rows(stream, wanted)
-    finish(b, blocks.norm(b, stream, -1, op=_op(variant)), variant.logits)
+    finish(b, _norm(b, variant, stream, -1), variant.logits)
+
+
+_SECTIONED: Final = frozenset({"qwen2vl", "qwen3vl", "qwen3vlmoe"})
+_MAYBE_SECTIONED: Final = frozenset({"glm4", "glm4moe", "hunyuan-dense", "hunyuan_vl"})
+_BOTH: Final = 2
+
+
+def has_sections(b: Builder) -> bool:
+    """Whether a token has four positions; source: ``llama_model_rope_type`` in src/llama-model.cpp."""
+    arch = b.shape.architecture
+    sections = b.header.metadata.get(f"{arch}.rope.dimension_sections")
+    given = isinstance(sections, tuple) and len(sections) >= _BOTH and all(size > 0 for size in sections[:_BOTH])
+    return arch in _SECTIONED or (arch in _MAYBE_SECTIONED and given)
+
+
+def _beginning(b: Builder, variant: Variant) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The embedding; with DeepStack its rows are widened for what an image adds behind the first layers."""
+    depth = b.header.integer(".n_deepstack_layers", 0)
+    if not depth:
+        return blocks.embeddings(b, scaled=variant.embedding_scaled), ()
+    width, tokens = b.shape.embedding, b.tokens
+    ids, rows = b.input("i32", tokens), b.input("f32", width * (1 + depth), tokens)
+    table = b.weight("token_embd.weight", width, b.shape.vocabulary)
+    whole = Tensor("pad", "f32", (width * (1 + depth), tokens, 1, 1), (ops.get_rows(table, ids),))
+    b.expand(whole)
+    b.expand(rows)
+    parts = [b.expand(ops.view(whole, (width, tokens, 1, 1)))]
+    parts += [ops.view(whole, (width, tokens, 1, 1)) for _ in range(depth)]
+    return parts[0], tuple(parts[1:])
 
 
 def finish(b: Builder, normed: Tensor, operations: tuple[str, ...] = ()) -> Tensor:
@@ -83,37 +127,48 @@ def finish(b: Builder, normed: Tensor, operations: tuple[str, ...] = ()) -> Tens
     return b.expand(rows)
 
 
+def _norm(b: Builder, variant: Variant, source: Tensor, block: int) -> Tensor:
+    name = "output_norm.bias" if block < 0 else f"blk.{block}.attn_norm.bias"
+    return blocks.norm(b, source, block, bias=b.has(name), op=_op(variant))
+
+
 def _op(variant: Variant) -> str:
     return "norm" if variant.mean else "rms_norm"
 
 
-def _layer(
-    b: Builder, variant: Variant, stream: Tensor, block: int, given: tuple[Tensor, Attention, Tensor | None]
-) -> Tensor:
-    positions, inputs, wanted = given
-    op = _op(variant)
+def _layer(b: Builder, variant: Variant, stream: Tensor, block: int, given: _Given) -> Tensor:
     early, late = variant.norms != "after", variant.norms != "before"
-    normed = blocks.norm(b, stream, block, op=op) if early else stream
-    query, keys, values = projections(b, normed, block)
-    if variant.rope(b, block):
-        query, keys = blocks.rope(query, positions), blocks.rope(keys, positions)
-    if variant.query_scaled:
-        query = ops.elementwise("scale", query)
+    inputs = given.sliding if b.layer(block).sliding else given.full
+    normed = _norm(b, variant, stream, block) if early else stream
+    query, keys, values = _turned(b, variant, normed, block, given.positions)
     k_first = bool(b.shape.window)
     result = blocks.attend(b, inputs, block, query, keys, values, soft_cap=variant.soft_cap, k_first=k_first)
-    if wanted is not None:
-        result, stream = ops.get_rows(result, wanted), ops.get_rows(stream, wanted)
-        normed = ops.get_rows(normed, wanted) if variant.parallel else normed
+    if block == given.last and not variant.late_rows:
+        result, stream = ops.get_rows(result, given.wanted), ops.get_rows(stream, given.wanted)
+        normed = ops.get_rows(normed, given.wanted) if variant.parallel else normed
     if variant.parallel:
         return ops.add(ops.add(variant.feed(b, normed, block), stream), result)
     if late:
-        result = blocks.norm(b, result, block, op=op)
+        result = blocks.norm(b, result, block, op=_op(variant))
     between = ops.add(_scaled(variant, result), stream)
-    result = variant.feed(b, blocks.norm(b, between, block, op=op) if early else between, block)
+    result = variant.feed(b, _norm(b, variant, between, block) if early else between, block)
     if late:
         result = after_norm(b, result, block)
     result = _scaled(variant, result)
     return ops.add(between, result) if variant.residual_first else ops.add(result, between)
+
+
+def _turned(
+    b: Builder, variant: Variant, source: Tensor, block: int, positions: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, K and V of a layer, the first two normed and turned by their positions."""
+    op = _op(variant)
+    query, keys, values = projections(b, source, block, op="" if variant.turned_first else op)
+    if variant.rope(b, block):
+        query, keys = blocks.rope(query, positions), blocks.rope(keys, positions)
+    if variant.turned_first and b.has(f"blk.{block}.attn_q_norm.weight"):
+        query, keys = blocks.norm(b, query, block, op=op), blocks.norm(b, keys, block, op=op)
+    return (ops.elementwise("scale", query) if variant.query_scaled else query), keys, values
 
 
 def _scaled(variant: Variant, source: Tensor) -> Tensor:
@@ -126,20 +181,23 @@ def after_norm(b: Builder, source: Tensor, block: int) -> Tensor:
     return ops.mul(ops.elementwise("rms_norm", source), weight)
 
 
-def projections(b: Builder, source: Tensor, block: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, K and V by heads, Q and K normed where the model has norms for them: over a head, or over all of them."""
+def projections(b: Builder, source: Tensor, block: int, *, op: str = "rms_norm") -> tuple[Tensor, Tensor, Tensor]:
+    """Query, K and V by heads; Q and K normed where the model has norms for them: over a head, or over all of them.
+
+    ``op`` is empty where the family norms them later.
+    """
     layer = b.layer(block)
-    known = b.header.by_name.get(f"blk.{block}.attn_q_norm.weight")
-    if known is not None and known.dims[0] != layer.k_head:
+    known = b.header.by_name.get(f"blk.{block}.attn_q_norm.weight") if op else None
+    if known is not None and len(known.dims) == 1 and known.dims[0] != layer.k_head:
         query = blocks.project(b, source, block, "attn_q", layer.k_head * layer.heads)
         keys = blocks.project(b, source, block, "attn_k", layer.k_head * layer.kv_heads)
         values = blocks.project(b, source, block, "attn_v", layer.v_head * layer.kv_heads)
         return (
-            ops.reshape(blocks.norm(b, query, block), layer.k_head, layer.heads, b.tokens),
-            ops.reshape(blocks.norm(b, keys, block), layer.k_head, layer.kv_heads, b.tokens),
+            ops.reshape(blocks.norm(b, query, block, op=op), layer.k_head, layer.heads, b.tokens),
+            ops.reshape(blocks.norm(b, keys, block, op=op), layer.k_head, layer.kv_heads, b.tokens),
             ops.reshape(values, layer.v_head, layer.kv_heads, b.tokens),
         )
     query, keys, values = blocks.qkv(b, source, block)
     if known is not None:
-        query, keys = blocks.norm(b, query, block), blocks.norm(b, keys, block)
+        query, keys = blocks.norm(b, query, block, op=op), blocks.norm(b, keys, block, op=op)
     return query, keys, values

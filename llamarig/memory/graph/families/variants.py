@@ -54,6 +54,11 @@ def by_header(b: Builder, gating: Gating = "softmax") -> Feed:
     )
 
 
+def _normed_by_header(b: Builder, source: Tensor, block: int) -> Tensor:
+    gating = _GATES.get(b.header.integer(".expert_gating_func", 0), "softmax")
+    return routed(Routing(gating=gating))(b, source, block)
+
+
 def _sigmoid(b: Builder, source: Tensor, block: int) -> Tensor:
     return by_header(b, "sigmoid")(b, source, block)
 
@@ -66,24 +71,38 @@ def _not_every_fourth(_b: Builder, block: int) -> bool:
     return (block + 1) % 4 != 0
 
 
+def _header(b: Builder, source: Tensor, block: int) -> Tensor:
+    return by_header(b)(b, source, block)
+
+
 _EXPERTS = Variant(feed=routed(Routing()))
-_GRANITE = Variant(feed=routed(Routing()), residual_scaled=True, logits=("scale",))
+_UNWEIGHED = Variant(feed=routed(Routing(normed=False)))
+_BY_HEADER = Variant(feed=_header)
+_GRANITE = Variant(feed=routed(Routing()), embedding_scaled=True, residual_scaled=True, logits=("scale",))
+_MEAN = Variant(mean=True)
 
 VARIANTS: Final[dict[str, Variant]] = {
-    "qwen3moe": _EXPERTS,
-    "qwen2moe": Variant(feed=routed(Routing(normed=False))),
+    **dict.fromkeys(("arcee", "exaone", "internlm2", "maincoder", "qwen2vl", "qwen3vl", "seed_oss"), plain.LLAMA),
+    **dict.fromkeys(("ernie4_5", "ernie4_5-moe", "qwen3moe", "qwen3vlmoe"), _EXPERTS),
+    **dict.fromkeys(("deepseek", "olmoe", "qwen2moe"), _UNWEIGHED),
+    **dict.fromkeys(("bailingmoe2", "dots1"), _BY_HEADER),
+    **dict.fromkeys(("granite", "granitemoe", "minicpm"), _GRANITE),
+    **dict.fromkeys(("hunyuan-dense", "hunyuan_vl"), Variant(turned_first=True)),
+    **dict.fromkeys(("nemotron", "starcoder2"), _MEAN),
+    "hunyuan-moe": Variant(feed=routed(Routing()), turned_first=True),
+    "minimax-m2": Variant(feed=_normed_by_header),
+    "exaone-moe": Variant(feed=_header, rope=_slides),
+    "command-r": Variant(mean=True, parallel=True, logits=("scale",)),
+    "cohere2": Variant(mean=True, parallel=True, rope=_slides, logits=("scale",)),
     "gemma": Variant(embedding_scaled=True, query_scaled=True),
     "gemma2": Variant(embedding_scaled=True, query_scaled=True, norms="both", soft_cap=True, logits=CAPPED),
     "gemma3": Variant(embedding_scaled=True, query_scaled=True, norms="both"),
     "gpt-oss": Variant(feed=routed(Routing(gating="softmax_weight", normed=False)), late_rows=True),
-    "cohere2": Variant(mean=True, parallel=True, rope=_slides, logits=("scale",)),
     "olmo2": Variant(norms="after"),
     "exaone4": Variant(norms="after", rope=_slides),
     "smollm3": Variant(rope=_not_every_fourth),
-    "seed_oss": Variant(),
     "phi3": Variant(query_scaled=True, residual_first=True),
-    "granite": _GRANITE,
-    "granitemoe": _GRANITE,
+    "phimoe": Variant(feed=routed(Routing()), query_scaled=True, residual_first=True),
     "glm4": Variant(norms="both"),
     "glm4moe": Variant(feed=_sigmoid),
 }
