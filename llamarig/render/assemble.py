@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from llamarig.catalog.gpus import card as catalog_card
 from llamarig.errors import RigError
 from llamarig.plan.places import PRESETS
 from llamarig.plan.settings import visible_cards
@@ -170,7 +171,13 @@ def _cards(spec: HostSpec, plan: Plan) -> tuple[WantedCard, ...]:
     planned = {device.gpu: round(device.used_mib, 2) for device in plan.devices}
     used = {name for service in spec.services.values() for name in visible_cards(spec, service)}
     return tuple(
-        WantedCard(name, full_bus_id(card.bus_id) if card.bus_id is not None else "", card.uuid, planned.get(name, 0.0))
+        WantedCard(
+            name=name,
+            bus_id=full_bus_id(card.bus_id) if card.bus_id is not None else "",
+            uuid=card.uuid,
+            planned_mib=planned.get(name, 0.0),
+            architecture=known.architecture if (known := catalog_card(card.model)) is not None else "",
+        )
         for name, card in spec.gpus.items()
         if name in used
     )

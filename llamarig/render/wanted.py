@@ -154,6 +154,8 @@ class WantedCard:
     """None until the spec or an apply knows it (compare/learn.py)."""
     planned_mib: float = 0.0
     """What all services together take of it."""
+    architecture: str = ""
+    """As the catalog has it, ``120a``; empty for a card that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
