@@ -1,9 +1,9 @@
 """Which machine code a CUDA library carries, read from its fat binaries; needs no toolkit.
 
-The vendor does not document the container. What is read here was seen in what nvcc 13.0 makes for 75, 86, 89, 90a, 100f,
-103a, 120, 120a, 120f and 121a: a container is 0xBA55ED50, version, size of its header, size of its content; an entry in
-it has its kind (1 PTX, 2 machine code) at 0, the size of its header at 4, of its content at 8, the architecture at 28
-and flags at 40, of which 0x100000 stands for the suffix ``a`` and 0x200000 for ``f``.
+The vendor does not document the container. What is read here was seen in what nvcc 13.0 makes for 75, 86, 89, 90a,
+100f, 103a, 120, 120a, 120f and 121a: a container is 0xBA55ED50, version, size of its header, size of its content; an
+entry in it has its kind (1 PTX, 2 machine code) at 0, the size of its header at 4, of its content at 8, the
+architecture at 28 and flags at 40, of which 0x100000 stands for the suffix ``a`` and 0x200000 for ``f``.
 
 Standard library only, used on the host. Sizes are bytes.
 """
@@ -115,8 +115,8 @@ def wrong(found: set[Image], asked: set[str], cards: set[str]) -> list[str]:
 def runs_on(code: set[str], card: str) -> bool:
     """Whether some machine code runs on a card of the architecture ``120a`` (the card's own, with its letter or not).
 
-    Plain code runs on the same major version from its minor version on; code with ``a`` on its very own architecture, with
-    ``f`` on its family (source: the vendor's compiler documentation on architecture-specific features).
+    Plain code runs on the same major version from its minor version on; code with ``a`` on its very own architecture,
+    with ``f`` on its family (source: the vendor's compiler documentation on architecture-specific features).
     """
     number = int(card.rstrip("af"))
     for each in code:

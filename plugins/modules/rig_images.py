@@ -14,8 +14,8 @@ DOCUMENTATION = r"""
 module: rig_images
 short_description: Check which machine code a CUDA library carries
 description:
-  - Reads the fat binaries of the library itself, without any tool of the toolkit, and fails when an architecture that was
-    asked for is missing, one is there that nobody asked for, or an installed card has no code that runs on it.
+  - Reads the fat binaries of the library itself, without any tool of the toolkit, and fails when an architecture that
+    was asked for is missing, one is there that nobody asked for, or an installed card has no code that runs on it.
 options:
   directory:
     description: Directory of the release's libraries.

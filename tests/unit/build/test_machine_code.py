@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import shutil
 import struct
@@ -91,10 +92,10 @@ def test_hostile_bytes_end_in_an_answer_or_a_refusal(data: bytes, cut: int) -> N
     module("rig_images")
     fatbin = part("rig_fatbin")
     for made in (data, elf(data)[:cut], elf(container(data))):
-        try:
-            assert isinstance(seen(fatbin, made), set)
-        except fatbin.NotElfError as error:
-            assert str(error)
+        found: Any = set()
+        with contextlib.suppress(fatbin.NotElfError):
+            found = seen(fatbin, made)
+        assert isinstance(found, set)
 
 
 @pytest.mark.parametrize(
