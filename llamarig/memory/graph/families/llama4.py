@@ -14,7 +14,7 @@ from llamarig.memory.graph.families.plain import finish
 from llamarig.memory.graph.families.variants import routed
 from llamarig.memory.graph.tensors import Tensor
 
-_NO_ROPE: Final = 4
+NO_ROPE: Final = 4
 """``n_no_rope_layer_step`` in src/llama-hparams.h."""
 _MAVERICK: Final = 128
 """Experts of the model that norms no queries and keys (LLM_TYPE_17B_128E)."""
@@ -49,7 +49,7 @@ def _placed(
 ) -> tuple[Tensor, Tensor]:
     """Turned by their positions and normed without a weight; or, in every fourth layer, scaled queries."""
     positions, scale = given
-    if scale is not None and (block + 1) % _NO_ROPE == 0:
+    if scale is not None and (block + 1) % NO_ROPE == 0:
         return ops.mul(query, scale), keys
     query, keys = blocks.rope(query, positions), blocks.rope(keys, positions)
     if b.header.integer(".expert_count", 0) == _MAVERICK:
