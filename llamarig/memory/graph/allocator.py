@@ -6,7 +6,7 @@ CPU have no greatest size, so a buffer is one chunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from llamarig.memory.graph.tensors import Tensor
@@ -74,6 +74,9 @@ class Allocator:
     def __init__(self, alignments: Sequence[int]) -> None:
         self.arenas = [Arena(alignment) for alignment in alignments]
         self._host = len(alignments) - 1
+        self._live: dict[int, Tensor] = {}
+        self.states: dict[int, Hashable] = {}
+        """What was held when each layer began, see :meth:`_state`."""
 
     def run(self, nodes: Sequence[Tensor], leafs: Sequence[Tensor]) -> list[int]:
         """Place every tensor in the order of computation; bytes of each buffer."""
@@ -90,12 +93,22 @@ class Allocator:
                 source.children -= 1
                 if not source.children and not source.views:
                     self._leave(source)
+            if node.before_layer is not None:
+                self.states[node.before_layer] = self._state()
         return [arena.peak for arena in self.arenas]
+
+    def _state(self) -> Hashable:
+        """All that decides where later tensors go: free blocks, and the places of what is alive, by age."""
+        blocks = tuple(tuple(map(tuple, arena.blocks)) for arena in self.arenas)
+        return blocks, tuple(
+            (tensor.offset, tensor.held, tensor.arena) for tensor in self._live.values() if tensor.held
+        )
 
     def _place(self, tensor: Tensor) -> None:
         if tensor.owned or tensor.root is not None or tensor.place >= 0:
             return
         tensor.owned = True
+        self._live[id(tensor)] = tensor
         if tensor.op in IN_PLACE and self._reuse(tensor):
             return
         backend = tensor.backend
@@ -123,6 +136,7 @@ class Allocator:
                 size = tensor.size + -tensor.size % arena.alignment
                 tensor.arena, tensor.offset, tensor.held = source.arena, source.offset, size
                 source.owned = False
+                del self._live[id(source)]
                 if source.held > size:
                     arena.give(source.offset + size, source.held - size)
                 return True
@@ -138,6 +152,7 @@ class Allocator:
             tensor = root
         if tensor.owned and not tensor.is_output:
             tensor.owned = False
+            del self._live[id(tensor)]
             self.arenas[tensor.arena].give(tensor.offset, tensor.held)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from llamarig.gguf.header import Header
-from llamarig.memory.graph.steady import representative
 from llamarig.memory.graph.tensors import Extent, Graph, Tensor, graph_input, stored
 from llamarig.memory.placement.tensors import INPUTS
 from llamarig.memory.shape import Layer, Shape
@@ -82,34 +81,29 @@ _LONG = 32
 class Builder:
     """The graph in the making, with the model's tensors by name."""
 
-    def __init__(self, header: Header, shape: Shape, work: Pass, placement: Placement) -> None:
+    def __init__(
+        self, header: Header, shape: Shape, work: Pass, placement: Placement, chosen: Sequence[int] = ()
+    ) -> None:
         self.header = header
         self.shape = shape
         self.work = work
         self.placement = placement
         self.graph = Graph()
         self.tokens = work.tokens
-        self.every_layer = False
-        """Whether layers that repeat others are built, too."""
+        self.chosen = chosen
+        """Numbers of the layers that are built."""
 
     @cached_property
     def pins_norms(self) -> bool:
         """Whether norms are pinned to their layer's backend; source: ``graph_get_cb``, src/llama-context.cpp."""
         return self.work.pinned and self.placement.cards > 0 and (self.tokens < _LONG or self.placement.blocks_on_cards)
 
-    def layers(self, every: bool = False) -> list[int]:
-        """Numbers of the trunk's layers that have to be built to meet the peak; all of them when ``every``.
-
-        All, too, when weights are copied to a card, since these are of many sizes, and what lies where follows from
-        all that came before.
-        """
-        trunk = len(self.shape.trunk)
-        if every or self.every_layer or (self.placement.cards and not self.placement.everything_on_cards):
-            return list(range(trunk))
-        blocks = self.header.block_tensors
-        names = [blocks.get(number, frozenset()) for number in range(trunk)]
-        place = self.placement
-        return representative([(self.shape.layers[i], place.of(i), names[i]) for i in range(trunk)])
+    def layers(self) -> Iterator[int]:
+        """Numbers of the trunk's layers that are built, in their order; notes where each one begins."""
+        for number in self.chosen:
+            if self.graph.nodes:
+                self.graph.nodes[-1].before_layer = number
+            yield number
 
     def layer(self, number: int) -> Layer:
         """The dimensions of one layer."""

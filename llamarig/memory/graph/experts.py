@@ -127,7 +127,7 @@ def _weigh(weights: Tensor, routing: Routing, used: int, tokens: int) -> Tensor:
         weights = ops.reshape(weights, 1, used, tokens)
     if routing.normed:
         weights = ops.reshape(weights, used, tokens)
-        total = ops.elementwise("clamp", ops.sum_rows(weights))
+        total = ops.clamp(ops.sum_rows(weights))
         weights = ops.reshape(ops.elementwise("div", weights, total), 1, used, tokens)
     return ops.elementwise("scale", weights) if routing.scaled else weights
 

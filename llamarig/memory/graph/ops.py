@@ -5,7 +5,7 @@ Every result is packed and, unless said otherwise, f32. Source: the functions of
 
 from __future__ import annotations
 
-from llamarig.memory.graph.tensors import Extent, Tensor
+from llamarig.memory.graph.tensors import ELEMENT_BYTES, Extent, Tensor
 
 
 def view(source: Tensor, extent: Extent, *, op: str = "view", packed: bool = False, size: int = -1) -> Tensor:
@@ -50,6 +50,11 @@ def mul_mat_id(matrices: Tensor, source: Tensor, ids: Tensor) -> Tensor:
 def elementwise(op: str, source: Tensor, *others: Tensor) -> Tensor:
     """A result of the first source's extent: ``add``, ``mul``, ``norm``, ``unary``, ``rope``, ``soft_max``, ..."""
     return Tensor(op, source.kind, source.extent, (source, *others))
+
+
+def clamp(source: Tensor) -> Tensor:
+    """The source within limits, written over it: a view of it that counts as computed."""
+    return view(source, source.extent, op="clamp", packed=source.packed)
 
 
 def add(first: Tensor, second: Tensor) -> Tensor:
@@ -105,7 +110,8 @@ def repeat(source: Tensor, first: int, second: int = 1, third: int = 1, fourth: 
 def argsort_top_k(source: Tensor, count: int) -> Tensor:
     """A view of the first ``count`` of all sorted indices."""
     order = Tensor("argsort", "i32", source.extent, (source,))
-    return view(order, (count, *source.extent[1:]))
+    beyond = (source.extent[0] - count) * ELEMENT_BYTES["i32"]
+    return view(order, (count, *source.extent[1:]), size=order.size - beyond)
 
 
 def gated(gate: Tensor, value: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ The engine builds the graph of its biggest pass once, at start, and keeps the bu
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 from llamarig.gguf.header import Header
@@ -13,7 +14,9 @@ from llamarig.memory.graph.allocator import Allocator
 from llamarig.memory.graph.builder import Builder, Pass, Placement
 from llamarig.memory.graph.cuda import ALIGNMENT
 from llamarig.memory.graph.families import BUILDERS, HEADS, Build
+from llamarig.memory.graph.families.marks import mark
 from llamarig.memory.graph.schedule import Machine, schedule
+from llamarig.memory.graph.steady import Selection
 from llamarig.memory.logits import logit_rows
 from llamarig.memory.placement.layers import copies, places
 from llamarig.memory.placement.tensors import placing
@@ -90,17 +93,41 @@ def _pass(shape: Shape, settings: Settings, window: Window, outputs: int | None)
 
 
 def simulate(header: Header, shape: Shape, work: Pass, settings: Settings, build: Build) -> Split:
-    """Bytes of the buffers that one pass takes."""
+    """Bytes of the buffers that one pass takes; layers that repeat what others did are left out."""
     placement = _placement(shape, settings)
-    builder = Builder(header, shape, work, placement)
-    build(builder)
-    cards = placement.cards
-    machine = Machine(cards, copies(shape, settings), settings.op_offload, settings.era.every_input)
-    nodes, leafs = schedule(builder.graph, machine)
-    sizes = Allocator([ALIGNMENT] * cards + [_HOST_ALIGNMENT]).run(nodes, leafs)
-    if settings.split_mode == "tensor" and cards:
+    selection = Selection(_kinds(header, shape, placement))
+    while True:
+        builder = Builder(header, shape, work, placement, selection.layers)
+        build(builder)
+        sizes, states = _allocate(builder, shape, settings)
+        if selection.has_settled(states):
+            break
+    if settings.split_mode == "tensor" and placement.cards:
         sizes = [sizes[0]] * settings.cards + sizes[1:]
     return Split(tuple(sizes[:-1]), sizes[-1])
+
+
+def _kinds(header: Header, shape: Shape, placement: Placement) -> list[Hashable]:
+    """What tells the trunk's layers apart: dimensions, place and tensors.
+
+    Where a card borrows weights from RAM, each layer is one of its own, since they are of many sizes.
+    """
+    trunk = range(len(shape.trunk))
+    if placement.cards and not placement.everything_on_cards:
+        return list(trunk)
+    blocks = header.block_tensors
+    return [
+        (shape.layers[number], placement.of(number), blocks.get(number), mark(header, number)) for number in trunk
+    ]
+
+
+def _allocate(builder: Builder, shape: Shape, settings: Settings) -> tuple[list[int], dict[int, Hashable]]:
+    """Bytes of each buffer, and what the allocator held when each layer began."""
+    cards = builder.placement.cards
+    machine = Machine(cards, copies(shape, settings), settings.op_offload, settings.era.every_input)
+    nodes, leafs = schedule(builder.graph, machine)
+    allocator = Allocator([ALIGNMENT] * cards + [_HOST_ALIGNMENT])
+    return allocator.run(nodes, leafs), allocator.states
 
 
 def _placement(shape: Shape, settings: Settings) -> Placement:

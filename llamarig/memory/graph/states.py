@@ -50,12 +50,16 @@ class States:
 
     ids: Tensor
     """Which copy of the state each slot goes on from."""
+    moved: Tensor
+    """States beside those of the pass's slots that are moved: none here, but a tensor of no bytes takes its turn."""
 
 
 def state_inputs(b: Builder) -> States:
     """Numbers of the state copies to read (``build_rs_inp``)."""
     copies = b.input("i32", b.work.sequences)
-    return States(ops.view(copies, (b.work.sequences, 1, 1, 1), packed=True))
+    return States(
+        ops.view(copies, (b.work.sequences, 1, 1, 1), packed=True), ops.view(copies, (0, 1, 1, 1), packed=True, size=0)
+    )
 
 
 def snapshots(b: Builder) -> int:
@@ -82,9 +86,7 @@ def read(
     cleared = ops.view(states, (cache.extent[0], 1, 1, 1), op="scale", packed=True)
     b.expand(cleared)
     result = b.expand(get_rows(states, inputs.ids))
-    # States beside those of the pass's slots are moved: none here, but a tensor of no bytes takes its turn, too.
-    none = ops.view(inputs.ids, (0, 1, 1, 1), packed=True, size=0)
-    write(b, ops.get_rows(states, none), cache)
+    write(b, ops.get_rows(states, inputs.moved), cache)
     return result
 
 

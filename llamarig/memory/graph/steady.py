@@ -1,45 +1,105 @@
-"""Which layers have to be simulated so that the peak is met."""
+"""Which layers have to be simulated, and whether they were enough.
+
+A layer leaves nothing behind but its result, so layers that repeat a pattern soon find the same free blocks as the ones
+before them, and from then on everything repeats. Where it does, what follows is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
-
-_SPAN: Final = 3
-"""Neighbours that may be alive together: a layer, the one that it reads and the one that reads it."""
 
 _LONGEST: Final = 16
 """Layers of the longest pattern that is looked for."""
 
+_FIRST_TURNS: Final = 2
+"""Turns of a pattern that are simulated at first, beside an odd number that is over."""
 
-def representative(kinds: Sequence[Hashable]) -> list[int]:
-    """Numbers of layers that show every run of three neighbours that the whole model has, first and last included.
-
-    The peak comes about among neighbours, since a layer leaves nothing behind but its result; so a repeating pattern is
-    needed once, between the model's beginning and its end. Its result lies at one of two places by turns, and with it
-    what is free for the logits: an even number of repetitions is left out. A model without a pattern is needed whole.
-    """
-    count = len(kinds)
-    runs = [tuple(kinds[i : i + _SPAN]) for i in range(count - _SPAN + 1)]
-    wanted = set(runs)
-    if len(wanted) == len(runs):
-        return list(range(count))
-    shown: set[tuple[Hashable, ...]] = set()
-    head = 0
-    while len(shown) < len(wanted):
-        shown.add(runs[head])
-        head += 1
-    head += _SPAN - 1
-    for tail in range(count - 1, head, -1):
-        pattern = _pattern(kinds[head - _SPAN + 1 : tail + 1])
-        if pattern and (tail - head) % (2 * pattern) == 0:
-            return [*range(head), *range(tail, count)]
-    return list(range(count))
+State = Hashable
+"""What the allocator holds where a layer begins: free blocks, and the places of what is alive."""
 
 
-def _pattern(kinds: Sequence[Hashable]) -> int:
-    """Length of the shortest pattern that ``kinds`` repeats; 0 when there is none."""
-    for length in range(1, min(_LONGEST, len(kinds) - _SPAN) + 1):
-        if all(kinds[i] == kinds[i + length] for i in range(len(kinds) - length)):
-            return length
-    return 0
+@dataclass(slots=True)
+class _Stretch:
+    """Layers in a row that repeat a pattern."""
+
+    start: int
+    end: int
+    period: int
+    kept: int = 0
+    """Layers of it that are simulated; as many as it has when it cannot be shortened."""
+
+    def keep(self, least: int) -> None:
+        """Simulate ``least`` layers or some more: what is left out is an even number of turns."""
+        length, twice = self.end - self.start, 2 * self.period
+        self.kept = length - max(length - least, 0) // twice * twice
+
+    @property
+    def left_out(self) -> int:
+        return self.end - self.start - self.kept
+
+    def has_settled(self, states: Mapping[int, State]) -> bool:
+        """Whether one of the simulated layers began as one did some turns before it.
+
+        They have to fit into what is left out a whole number of times, so that what comes after finds that state, too.
+        """
+        end = self.start + self.kept
+        return not self.left_out or any(
+            states.get(number) is not None and states.get(number) == states.get(number - turns * self.period)
+            for turns in range(1, self.kept // self.period + 1)
+            if self.left_out % (turns * self.period) == 0
+            for number in range(self.start + turns * self.period, end)
+        )
+
+
+class Selection:
+    """The layers of a model that are simulated."""
+
+    def __init__(self, kinds: Sequence[Hashable]) -> None:
+        self._count = len(kinds)
+        self._stretches = _stretches(kinds)
+        for stretch in self._stretches:
+            stretch.keep(_FIRST_TURNS * stretch.period + 1)
+
+    @property
+    def layers(self) -> list[int]:
+        """Their numbers, ascending."""
+        left_out: set[int] = set()
+        for stretch in self._stretches:
+            first = stretch.start + stretch.kept
+            left_out.update(range(first, first + stretch.left_out))
+        return [number for number in range(self._count) if number not in left_out]
+
+    def has_settled(self, states: Mapping[int, State]) -> bool:
+        """Whether they are enough, by the state in which each layer began; else more are selected."""
+        settled = True
+        for stretch in self._stretches:
+            if not stretch.has_settled(states):
+                settled = False
+                stretch.keep(2 * stretch.kept)
+        return settled
+
+
+def _stretches(kinds: Sequence[Hashable]) -> list[_Stretch]:
+    """Cut the layers into stretches that repeat a pattern at least three times; single layers belong to none."""
+    names: dict[Hashable, int] = {}
+    numbers = [names.setdefault(kind, len(names)) for kind in kinds]
+    found: list[_Stretch] = []
+    start, count = 0, len(numbers)
+    while start < count:
+        best: _Stretch | None = None
+        for period in range(1, min(_LONGEST, (count - start) // 3) + 1):
+            end = start + period
+            while end < count and numbers[end] == numbers[end - period]:
+                end += 1
+            # The last layer is another one: it picks the rows that go on.
+            end = min(end, count - 1)
+            if end - start >= 3 * period and (best is None or end > best.end):
+                best = _Stretch(start, end, period)
+        if best is None:
+            start += 1
+        else:
+            found.append(best)
+            start = best.end
+    return found

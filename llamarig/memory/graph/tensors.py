@@ -38,6 +38,8 @@ class Tensor:
     is_weight = False
     pinned = NOWHERE
     """Backend that the graph's author chose for it."""
+    before_layer: int | None = None
+    """Number of the layer that begins after it, if one does."""
     host_only = False
     """Whether no card can compute it."""
     staging = 0

@@ -112,8 +112,7 @@ def nemotron(b: Builder) -> None:
     recurrent = states.state_inputs(b)
     inputs = blocks.attention_inputs(b)
     wanted = blocks.output_rows(b)
-    # Blocks are half as big as elsewhere, and their pattern is long: what is free at the end depends on all of them.
-    for block in b.layers(every=True):
+    for block in b.layers():
         result = _nemotron_layer(b, recurrent, inputs, blocks.norm(b, stream, block), block)
         stream = ops.add(result, stream)
     normed = blocks.norm(b, stream, -1)
