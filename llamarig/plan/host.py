@@ -90,7 +90,7 @@ def _planned(
     told = list(use_measured(loads, measured))
     devices = device_plans(spec, loads, _NONE)
     ram = ram_plan(spec, loads)
-    speeds = {name: speed_of(spec, name, load, headers) for name, load in loads.items()}
+    speeds = {name: _speed(spec, name, load, headers) for name, load in loads.items()}
     findings = [*_findings(spec, loads), *fit_findings(spec, devices, ram), *told, *_speed_findings(spec, speeds)]
     fits = not any(finding.severity == "error" for finding in findings)
     plan = Plan(
@@ -107,6 +107,13 @@ def _planned(
         speeds=speeds,
     )
     return plan, loads
+
+
+def _speed(spec: HostSpec, name: str, load: Load, headers: Headers) -> ServiceSpeed | None:
+    """Kept with the load: a plan that changes other services alone need not ask again."""
+    if not load.speed_known:
+        load.speed, load.speed_known = speed_of(spec, name, load, headers), True
+    return load.speed
 
 
 def _speed_findings(spec: HostSpec, speeds: Mapping[str, ServiceSpeed | None]) -> list[Finding]:

@@ -12,7 +12,7 @@ from llamarig.memory.process import host_base_mib, residues_mib
 from llamarig.memory.units import MIB
 from llamarig.plan.devices import room_of
 from llamarig.plan.settings import model_cards, placed_on, settings_of, visible_cards
-from llamarig.plan.types import Finding
+from llamarig.plan.types import Finding, ServiceSpeed
 from llamarig.spec.host import HostSpec
 from llamarig.spec.models import ModelFile
 from llamarig.spec.service import Service
@@ -31,6 +31,9 @@ class Load:
     estimate: Estimate | None = None
     """None when the header is not at hand."""
     findings: list[Finding] = field(default_factory=list)
+    speed: ServiceSpeed | None = None
+    speed_known: bool = False
+    """Whether ``speed`` was asked for yet."""
 
     def put(self, card: str | None, term: str, mib: float) -> None:
         """Add to a card, or to RAM when ``card`` is None."""
