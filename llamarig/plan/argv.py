@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llamarig.plan.places import PRESETS, SERVER, TEMPLATES, credential, model_path
-from llamarig.plan.settings import model_cards, overrides, shares, visible_cards
+from llamarig.plan.settings import model_cards, overrides, projector_card, shares, visible_cards
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Sampling, Service, Speculation
 
@@ -74,7 +74,7 @@ def _model(spec: HostSpec, name: str, service: Service) -> Iterator[str]:
     projector = spec.models[service.model].projector
     if projector is not None:
         yield from ("--mmproj", model_path(spec, service.model, projector))
-        yield "--mmproj-offload" if visible_cards(spec, service) else "--no-mmproj-offload"
+        yield "--mmproj-offload" if projector_card(spec, service) else "--no-mmproj-offload"
         yield from _images(service)
     if service.lora:
         scaled = (f"{model_path(spec, adapter.model)}:{adapter.scale!r}" for adapter in service.lora)

@@ -11,7 +11,7 @@ from llamarig.memory import Beside, Estimate, estimate, projector_mib
 from llamarig.memory.process import host_base_mib, residues_mib
 from llamarig.memory.units import MIB
 from llamarig.plan.devices import room_of
-from llamarig.plan.settings import model_cards, placed_on, settings_of, visible_cards
+from llamarig.plan.settings import model_cards, projector_card, settings_of, visible_cards
 from llamarig.plan.types import Finding, ServiceSpeed
 from llamarig.spec.host import HostSpec
 from llamarig.spec.models import ModelFile
@@ -233,5 +233,4 @@ def _projector(load: Load, spec: HostSpec, name: str, service: Service, headers:
             )
         )
         return
-    card = placed_on(spec, service)
-    load.put(service.projector_gpu or card if card else None, "projector", projector_mib(int(size * MIB)))
+    load.put(projector_card(spec, service), "projector", projector_mib(int(size * MIB)))

@@ -12,7 +12,7 @@ from llamarig.plan.environment import environment
 from llamarig.plan.load import Load
 from llamarig.plan.places import model_path
 from llamarig.plan.router import presets
-from llamarig.plan.settings import settings_of, visible_cards
+from llamarig.plan.settings import projector_card, settings_of
 from llamarig.plan.types import ServicePlan
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Service
@@ -42,7 +42,7 @@ def service_plan(
         modalities=_modalities(spec, name, projector),
         speculative=service.speculation is not None,
         files=_files(spec, service),
-        presets=presets(spec, service, bool(visible_cards(spec, service))),
+        presets=presets(spec, service, projector_card(spec, service) is not None),
     )
 
 

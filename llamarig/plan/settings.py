@@ -52,6 +52,12 @@ def settings_of(spec: HostSpec, service: Service) -> Settings:
     )
 
 
+def projector_card(spec: HostSpec, service: Service) -> str | None:
+    """The card that holds the service's projector; None where the CPU reads images."""
+    card = placed_on(spec, service)
+    return None if card is None or service.projector_on_cpu else service.projector_gpu or card
+
+
 def offloads(service: Service) -> bool:
     """Whether a card computes the service's passes with weights that lie in RAM.
 

@@ -139,12 +139,16 @@ def _cuda(view: View) -> bool:
     return bool(view.service["backend"] == "cuda")
 
 
+def _sees_on_a_card(view: View) -> bool:
+    return set(view.service["modalities"]) > {"text"} and "--no-mmproj-offload" not in view.service["argv"]
+
+
 RULES: tuple[Rule[View], ...] = (
     Rule("gpu", on_gpu, needs=("unit",), when=_cuda),
     Rule(
         "projector",
         projector,
         needs=("unit",),
-        when=lambda view: _cuda(view) and set(view.service["modalities"]) > {"text"},
+        when=lambda view: _cuda(view) and _sees_on_a_card(view),
     ),
 )

@@ -178,6 +178,8 @@ class Service(SpecModel):
     """Each card's share, in the order of ``gpus``; by default layers go by usable memory, tensors in equal parts."""
     projector_gpu: Name | None = None
     """The card that holds the projector, when it is not the service's own."""
+    projector_on_cpu: bool = False
+    """Keep the projector in host RAM: the CPU reads images, slower."""
     context: Annotated[int, Field(ge=256, le=16_777_216)]
     """Tokens in the window, over all slots (divided among them unless ``kv-unified``)."""
     kv_cache: KvCache = KvCache()

@@ -6,8 +6,8 @@ from typing import Any
 
 from llamarig.catalog.known_files import UNLOCKED, KnownFile
 from llamarig.memory.units import MIB
-from llamarig.plan.alternatives.change import Change, Series, Subject, listed, unchanged
-from llamarig.plan.settings import placed_on
+from llamarig.plan.alternatives.change import Change, Series, ServiceEdit, Subject, listed, unchanged
+from llamarig.plan.settings import placed_on, projector_card
 from llamarig.plan.stand_in import scaled
 from llamarig.spec.models import Model
 from llamarig.spec.service import Service
@@ -72,21 +72,28 @@ def file_change(subject: Subject, name: str, own: KnownFile, other: KnownFile) -
 
 
 def projector(subject: Subject, name: str) -> Series | None:
-    """The projector on another card of the host."""
+    """The projector on another card of the host, or on the CPU."""
     service = subject.spec.services[name]
     if subject.spec.models[service.model].projector is None:
         return None
-    here = service.projector_gpu or placed_on(subject.spec, service)
+    here = projector_card(subject.spec, service)
+    if here is None:
+        return None
     changes = [
-        Change(name, {"projector-gpu": card}, f"none for text; images are read on {card}", _elsewhere(card))
+        Change(name, {"projector-gpu": card}, f"none for text; images are read on {card}", _with("projector_gpu", card))
         for card in subject.spec.gpus
-        if card != here and here is not None
+        if card != here
     ]
+    cpu: dict[str, Any] = {"projector-on-cpu": True}
+    if service.projector_gpu is not None:
+        cpu["projector-gpu"] = None
+    harm = "none for text; the CPU reads images: one with 32 threads was reported to take 17 s for one"
+    changes.append(Change(name, cpu, harm, _on_cpu))
     return listed("projector", name, changes, monotone=False)
 
 
-def _elsewhere(card: str) -> Any:
-    return lambda service: service.model_copy(update={"projector_gpu": card})
+def _on_cpu(service: Service) -> Service:
+    return service.model_copy(update={"projector_on_cpu": True, "projector_gpu": None})
 
 
 def experts(subject: Subject, name: str) -> Series | None:
@@ -132,5 +139,5 @@ def layers(subject: Subject, name: str) -> Series | None:
     return Series("gpu-layers", name, now, change)
 
 
-def _with(key: str, value: int) -> Any:
+def _with(key: str, value: int | str) -> ServiceEdit:
     return lambda service: service.model_copy(update={key: value})

@@ -85,14 +85,22 @@ def projector(view: View) -> Iterator[Broken]:
                 f"an image takes at most {most} tokens, and at least {least}",
                 "raise image-max-tokens, or lower image-min-tokens",
             )
+        at: Loc = ("services", name)
+        if service.projector_on_cpu and service.projector_gpu is not None:
+            yield Broken(
+                (*at, "projector-on-cpu"),
+                f"the projector is put on the card `{service.projector_gpu}` and on the CPU",
+                "keep one of `projector-gpu` and `projector-on-cpu`",
+                rests_on=((*at, "projector-gpu"),),
+            )
         model = view.spec.models.get(service.model)
         if model is None or model.projector is not None:
             continue
-        at: Loc = ("services", name)
         on: tuple[Loc, ...] = ((*at, "model"), ("models", service.model))
         fix = f"add `projector` to models.{service.model}, or remove this"
         for key, given in (
             ("projector-gpu", service.projector_gpu is not None),
+            ("projector-on-cpu", service.projector_on_cpu),
             ("image-min-tokens", service.image_min_tokens is not None),
             ("image-max-tokens", service.image_max_tokens is not None),
         ):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from llamarig.gguf import Header
 from llamarig.plan import Plan, plan_host
 from llamarig.plan.alternatives.search import Verdict, first_fitting
+from llamarig.plan.argv import argv
 from llamarig.plan.stand_in import scaled
 from llamarig.spec.host import HostSpec
 from tests.support.big_models import header_of, keys, qwen35_27b
@@ -109,6 +110,18 @@ def test_a_projector_moves_to_another_card_of_the_host() -> None:
     assert moved["change"] == {"projector-gpu": "ada"}
     assert moved["saves-mib"]["blackwell"] == pytest.approx(982.0, abs=0.1)
     assert moved["saves-mib"]["ada"] == pytest.approx(-982.0, abs=0.1)
+
+
+def test_without_another_card_the_cpu_reads_images() -> None:
+    alone = {"blackwell": REFERENCE["gpus"]["blackwell"]}
+    service = {"projector-gpu": None, "context": 235_008, "accept-margin": None}
+    found = plan(spec(REFERENCE, service, gpus=alone))
+    [moved] = [each for each in found.alternatives if "projector-on-cpu" in each["change"]]
+    assert moved["change"] == {"projector-on-cpu": True}
+    assert moved["saves-ram-mib"] == pytest.approx(-982.0, abs=0.1)
+    done = spec(REFERENCE, {**service, "projector-on-cpu": True}, gpus=alone)
+    assert plan(done).fits
+    assert "--no-mmproj-offload" in argv(done, "chat")
 
 
 def test_layers_in_ram_cost_ram() -> None:
