@@ -10,7 +10,7 @@ from llamarig.gguf.header import Header
 from llamarig.memory.graph.tensors import Extent, Graph, Tensor, graph_input, stored
 from llamarig.memory.placement.tensors import INPUTS
 from llamarig.memory.shape import Layer, Shape
-from llamarig.memory.units import is_quantised, row_bytes
+from llamarig.memory.units import F16_BYTES, F32_BYTES, is_quantised, row_bytes
 
 _ROTATED = 64
 """Heads of a multiple of this many elements are rotated before they are quantised (src/llama-kv-cache.cpp)."""
@@ -131,7 +131,7 @@ class Builder:
     def weight(self, name: str, columns: int, rows: int = 1, matrices: int = 1, *, block: int | None = None) -> Tensor:
         """A weight of the model; ``name`` is in full, and so is ``block`` when it is in one."""
         known = self.header.by_name.get(name)
-        size = known.size if known else columns * rows * matrices * 2
+        size = known.size if known else columns * rows * matrices * (F32_BYTES if rows == 1 else F16_BYTES)
         return stored(self.place_of(name, block), (columns, rows, matrices, 1), size)
 
     def matrix(self, block: int, name: str, columns: int, rows: int) -> Tensor:

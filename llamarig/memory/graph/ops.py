@@ -9,11 +9,27 @@ from llamarig.memory.graph.tensors import ELEMENT_BYTES, Extent, Tensor
 
 
 def view(source: Tensor, extent: Extent, *, op: str = "view", packed: bool = False, size: int = -1) -> Tensor:
-    """The same data read as ``extent``; ``packed`` says whether it still lies element behind element."""
-    tensor = Tensor(op, source.kind, extent, (source,), source.size if size < 0 else size)
+    """The same data read as ``extent``; ``packed`` says whether it still lies element behind element.
+
+    ``size`` is from its first byte to its last one; by default that of a part of each of the source's rows.
+    """
+    tensor = Tensor(op, source.kind, extent, (source,), _reach(source, extent) if size < 0 else size)
     tensor.root = source if source.root is None else source.root
     tensor.packed = packed
     return tensor
+
+
+def _reach(source: Tensor, extent: Extent) -> int:
+    """Bytes from the first to the last element of a view: what its last row leaves out is beyond it."""
+    each = ELEMENT_BYTES.get(source.kind)
+    if each is None:
+        return source.size
+    first, second, third, fourth = extent
+    if extent[1:] == source.extent[1:]:
+        return source.size - (source.extent[0] - first) * each
+    if (third, fourth) == source.extent[1:3]:
+        return source.size - (source.extent[0] - first * second) * each
+    return first * second * third * fourth * each
 
 
 def reshape(source: Tensor, first: int, second: int = 1, third: int = 1, fourth: int = 1) -> Tensor:
@@ -110,8 +126,7 @@ def repeat(source: Tensor, first: int, second: int = 1, third: int = 1, fourth: 
 def argsort_top_k(source: Tensor, count: int) -> Tensor:
     """A view of the first ``count`` of all sorted indices."""
     order = Tensor("argsort", "i32", source.extent, (source,))
-    beyond = (source.extent[0] - count) * ELEMENT_BYTES["i32"]
-    return view(order, (count, *source.extent[1:]), size=order.size - beyond)
+    return view(order, (count, *source.extent[1:]))
 
 
 def gated(gate: Tensor, value: Tensor) -> Tensor:
