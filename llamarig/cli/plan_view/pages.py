@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from llamarig.cli.plan_view.basis import KEYS, PROCESS_PARTS, Basis, process_parts
 from llamarig.cli.plan_view.figures import OTHERS, PLOT, Bar, bar_of_card, bar_of_ram, charts, tokens
@@ -99,7 +98,7 @@ def page(
             findings=of_worst_first(plan.findings),
             models=_models(spec, headers),
             speeds={name: speed_json(speed) for name, speed in plan.speeds.items()},
-            style=Markup(style),  # noqa: S704 - our own file, whose hash the policy names
+            style=style,
             policy=_policy(style),
             docs=_docs(beside),
             refusals=_refusals(),
