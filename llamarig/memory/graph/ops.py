@@ -42,13 +42,13 @@ def permute(source: Tensor, *, to: tuple[int, int, int, int] = (0, 2, 1, 3)) -> 
     extent = [0, 0, 0, 0]
     for number, target in enumerate(to):
         extent[target] = source.extent[number]
-    return view(source, (extent[0], extent[1], extent[2], extent[3]), op="permute")
+    return view(source, (extent[0], extent[1], extent[2], extent[3]), op="permute", size=source.size)
 
 
 def transpose(source: Tensor) -> Tensor:
     """The same data with its first two dimensions exchanged."""
     first, second, third, fourth = source.extent
-    return view(source, (second, first, third, fourth), op="transpose")
+    return view(source, (second, first, third, fourth), op="transpose", size=source.size)
 
 
 def mul_mat(matrix: Tensor, source: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from llamarig.memory.units import row_bytes
+
 Extent: TypeAlias = tuple[int, int, int, int]
 """Elements in each of the four dimensions, the fastest first."""
 
@@ -64,7 +66,9 @@ class Tensor:
         self.extent = extent
         self.inputs = list(inputs)
         if size < 0:
-            size = extent[0] * extent[1] * extent[2] * extent[3] * ELEMENT_BYTES[kind]
+            rows = extent[1] * extent[2] * extent[3]
+            each = ELEMENT_BYTES.get(kind)
+            size = rows * (row_bytes(kind, extent[0]) if each is None else extent[0] * each)
         self.size = size
         """Bytes of its data."""
 
