@@ -1,12 +1,14 @@
 """Published models shrunk to a few MB each: every family's blocks, which a real server loads in a moment.
 
-The weights are zeros. What a server says with them makes no sense; what it allocates does.
+The weights are random bytes with small scales. What a server says with them makes no sense; what it allocates does.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from tests.support import gguf_bytes as raw
 from tests.support.models import MODELS, compose
@@ -147,4 +149,37 @@ def write_small(name: str, path: Path) -> Path:
     composed.add("tokenizer.ggml.bos_token_id", raw.U32, 0).add("tokenizer.ggml.eos_token_id", raw.U32, 2)
     composed.add("tokenizer.ggml.add_bos_token", raw.BOOL, value=False)
     composed.add("tokenizer.chat_template", raw.STRING, TEMPLATE)
-    return composed.write_sparse(path)
+    return _fill(composed.write_sparse(path), composed)
+
+
+_SCALES = {"Q4_0": (0,), "Q8_0": (0,), "Q5_0": (0,), "Q5_1": (0, 2), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
+"""Bytes of a block at which a scale in f16 begins."""
+_SMALL_SCALE = np.frombuffer(np.float16(0.0005).tobytes(), np.uint8)
+
+
+def _fill(path: Path, composed: raw.Composed) -> Path:
+    """Write weights over the hole: no number that is none, since some families divide by what comes out."""
+    rng = np.random.default_rng(11)
+    start = len(composed.header())
+    offset = 0
+    with path.open("r+b") as stream:
+        for _, kind, dims in composed.tensors:
+            size = composed.size_of(kind, dims)
+            stream.seek(start + offset)
+            stream.write(_data(rng, kind, size))
+            end = offset + size
+            offset = end + -end % composed.alignment
+    return path
+
+
+def _data(rng: np.random.Generator, kind: str, size: int) -> bytes:
+    if kind in {"F32", "F16"}:
+        dtype = np.dtype(np.float32 if kind == "F32" else np.float16)
+        return (rng.standard_normal(size // dtype.itemsize) * 0.05).astype(dtype).tobytes()
+    _, _, block = raw.TYPES[kind]
+    found = rng.integers(0, 256, (size // block, block), np.uint8)
+    for place in _SCALES.get(kind, ()):
+        found[:, place : place + 2] = _SMALL_SCALE
+    if kind == "MXFP4":
+        found[:, 0] = 118
+    return found.tobytes()
