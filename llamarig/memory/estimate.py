@@ -8,6 +8,7 @@ from llamarig.errors import RigError
 from llamarig.gguf.header import Header
 from llamarig.memory import families
 from llamarig.memory.draft_kv import draft_kv_bytes
+from llamarig.memory.drafter import check_output, read_rows
 from llamarig.memory.kv import kv_bytes
 from llamarig.memory.logits import logit_bytes
 from llamarig.memory.placement.adapters import adapter_bytes
@@ -93,7 +94,7 @@ def estimate(header: Header, settings: Settings, beside: Beside | None = None) -
         place = None if settings.backend == "cpu" else 0
         terms["projector"] = NOTHING.plus(round(projector_mib(beside.projector_size) * MIB), place)
     if beside.drafter is not None:
-        _add_drafter(terms, beside, settings)
+        _add_drafter(terms, beside, shape, settings)
     devices, host = _by_place(terms)
     shares = residues_mib(len(devices))
     devices = tuple(_tidy(found | {"process": share}) for found, share in zip(devices, shares, strict=True))
@@ -190,7 +191,7 @@ def _add_adapters(
     terms["compute"] += Split((more,) * settings.places, 0 if settings.places else more)
 
 
-def _add_drafter(terms: dict[str, Split], beside: Beside, settings: Settings) -> None:
+def _add_drafter(terms: dict[str, Split], beside: Beside, target: Shape, settings: Settings) -> None:
     """A draft model of its own: its weights, KV and compute under the same window and slots, on one card.
 
     Source: ``common_base_params_to_speculative`` in common/speculative.cpp: everything but devices, layers, overrides
@@ -198,6 +199,8 @@ def _add_drafter(terms: dict[str, Split], beside: Beside, settings: Settings) ->
     """
     if beside.drafter is None:
         return
+    check_output(beside.drafter, target, settings, beside.draft_card)
+    terms["compute"] += read_rows(beside.drafter, target, settings, cut(settings))
     own = replace(
         settings,
         cache_k=settings.draft_k,

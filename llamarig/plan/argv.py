@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llamarig.plan.places import PRESETS, SERVER, TEMPLATES, credential, model_path
-from llamarig.plan.settings import model_cards, overrides, projector_card, shares, visible_cards
+from llamarig.plan.settings import draft_card, model_cards, overrides, projector_card, shares, visible_cards
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Sampling, Service, Speculation
 
@@ -171,11 +171,9 @@ def _draft(spec: HostSpec, service: Service, speculation: Speculation) -> Iterat
     yield from ("--spec-draft-type-v", speculation.kv_cache)
     if speculation.model is None:
         return
-    cards = visible_cards(spec, service)
     yield from ("--spec-draft-model", model_path(spec, speculation.model))
-    if cards:
-        place = cards.index(speculation.gpu) if speculation.gpu in cards else 0
-        yield from ("--spec-draft-device", f"CUDA{place}", "--spec-draft-ngl", "all")
+    if visible_cards(spec, service):
+        yield from ("--spec-draft-device", f"CUDA{draft_card(spec, service)}", "--spec-draft-ngl", "all")
     else:
         yield from ("--spec-draft-device", "none")
 

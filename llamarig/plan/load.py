@@ -11,7 +11,7 @@ from llamarig.memory import Beside, Estimate, estimate, projector_mib
 from llamarig.memory.process import host_base_mib, residues_mib
 from llamarig.memory.units import MIB
 from llamarig.plan.devices import room_of
-from llamarig.plan.settings import model_cards, projector_card, settings_of, visible_cards
+from llamarig.plan.settings import draft_card, model_cards, projector_card, settings_of, visible_cards
 from llamarig.plan.types import Finding, ServiceSpeed
 from llamarig.spec.host import HostSpec
 from llamarig.spec.models import ModelFile
@@ -192,9 +192,7 @@ def _beside(load: Load, spec: HostSpec, name: str, service: Service, headers: He
             load.findings.append(_unknown(what, spec, name))
         else:
             adapters.append(header)
-    cards = visible_cards(spec, service)
-    card = drafting.gpu if drafting is not None and drafting.gpu in cards else None
-    return Beside(drafter=drafter, draft_card=cards.index(card) if card else 0, adapters=tuple(adapters))
+    return Beside(drafter=drafter, draft_card=draft_card(spec, service), adapters=tuple(adapters))
 
 
 def _overfull(spec: HostSpec, cards: tuple[str, ...], found: Estimate) -> bool:

@@ -99,6 +99,18 @@ def model_cards(spec: HostSpec, service: Service) -> tuple[str, ...]:
     return (service.gpu,) if service.gpu is not None else tuple(service.gpus)
 
 
+def draft_card(spec: HostSpec, service: Service) -> int:
+    """Number of the card that a drafter is put on, in the order of ``visible_cards``.
+
+    One that may use the model's own output matrix is put where that is, on the last card of a model split by layers.
+    """
+    cards, drafting = visible_cards(spec, service), service.speculation
+    if drafting is not None and drafting.gpu in cards:
+        return cards.index(drafting.gpu)
+    shares_output = drafting is not None and drafting.type in {"eagle3", "dflash"}
+    return max(len(model_cards(spec, service)) - 1, 0) if shares_output and service.split_mode == "layer" else 0
+
+
 def placed_on(spec: HostSpec, service: Service) -> str | None:
     """The first card that the service's model is on; None for the CPU backend."""
     return next(iter(model_cards(spec, service)), None)

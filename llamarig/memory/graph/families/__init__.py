@@ -28,6 +28,7 @@ from typing import Final
 from llamarig.memory.graph.builder import Builder
 from llamarig.memory.graph.families import (
     delta_net,
+    drafters,
     gemma3n,
     gemma4,
     latent,
@@ -50,6 +51,8 @@ BUILDERS: Final[dict[str, Build]] = {
     **dict.fromkeys(("nemotron_h", "nemotron_h_moe"), mamba.nemotron),
     **dict.fromkeys(("lfm2", "lfm2moe"), short_convolution.build),
     "deepseek2": latent.build,
+    "dflash": drafters.dflash,
+    "eagle3": drafters.eagle3,
     "gemma3n": gemma3n.build,
     "gemma4": gemma4.build,
     "llama4": llama4.build,
