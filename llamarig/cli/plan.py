@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from llamarig.cli.context import emit_json, out, project_root, select
-from llamarig.errors import ExitCode
+from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
     from llamarig.plan import Plan
@@ -38,6 +38,8 @@ def plan(
     gc.disable()
     root = project_root()
     specs = [loaded.spec for loaded in select(hosts or [], all_) if loaded.spec is not None]
+    if html is not None and solve is not None:
+        raise RigError(what="--html and --solve are two things", fix="run the command once with each")
     if solve is not None or service is not None:
         from llamarig.cli.solve import show_solutions, solutions
 

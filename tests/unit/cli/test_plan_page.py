@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from llamarig.cli.plan_view.figures import PLOT, bar_of_card, charts, nice_steps
 from llamarig.cli.plan_view.files import MARK, page_paths, write_page
@@ -120,6 +122,45 @@ def test_the_style_has_a_colour_for_every_term_in_light_in_dark_and_on_paper() -
         assert f".{term} {{ fill: var(--{term}); background: var(--{term}); }}" in style
     assert "prefers-color-scheme: dark" in style
     assert "@media print" in style
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of ``#rrggbb``; source: WCAG 2.2, Relative luminance."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_words_and_letters_can_be_read_in_light_in_dark_and_on_paper(number: int) -> None:
+    palettes = re.findall(r":root \{(.*?)\}", (TEMPLATES / "plan.css").read_text(), re.DOTALL)
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", palettes[number]))
+    assert len(palettes) == 3
+    for term in TERMS:
+        letter = colours["letter-draft" if term.startswith("draft-") else "letter"]
+        assert contrast(letter, colours[term]) >= 4, term
+        assert contrast(colours[term], colours["card"]) >= 1.9, term
+    for words in ("ink", "soft", "link"):
+        assert contrast(colours[words], colours["card"]) >= 4.5, words
+        assert contrast(colours[words], colours["ground"]) >= 4.5, words
+    for tone in ("good", "thin", "bad"):
+        assert contrast(colours[tone], colours[f"{tone}-ground"]) >= 4.5, tone
+
+
+@given(st.text(max_size=80), st.text(st.sampled_from("<>&\"'{}%#-!/= abc"), max_size=40))
+@settings(max_examples=12, deadline=None)
+def test_no_text_makes_an_element(name: str, reason: str) -> None:
+    data = copy.deepcopy(CPU)
+    data["services"]["chat"]["listen"]["keyless"] = {"reason": f"a reason {reason} given"}
+    _, text = made(HostSpec.model_validate(data), {"small": small(name)})
+    _, plain = made(HostSpec.model_validate(data), {"small": small()})
+    assert [tag for tag, _ in Document(text).elements] == [tag for tag, _ in Document(plain).elements]
+    assert Document(text).open == []
 
 
 def test_whatever_stands_in_a_file_or_spec_is_text() -> None:
@@ -302,6 +343,8 @@ def test_the_command_writes_a_page_and_says_where(tmp_path: Path) -> None:
     assert again.returncode in {0, 1}
     assert again.stdout.startswith("{")
     assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == ["demo.html", "rtx-5070.html"]
+    both = rig(tmp_path, "demo", "--html", "plan.html", "--solve", "context")
+    assert (both.returncode, "two things" in both.stderr) == (2, True)
     (tmp_path / "mine.html").write_text("mine")
     refused = rig(tmp_path, "demo", "--html", "mine.html")
     assert refused.returncode == 2
