@@ -47,7 +47,8 @@ _SIZES: Keys = {
 """What a shrunk model has where the published one has the key."""
 _OWN: dict[str, Keys] = {
     "gemma3n-e2b": {"block_count": 30},
-    "gemma4-e2b": {"block_count": 10, "attention.key_length": 128, "attention.value_length": 128},
+    "gemma4-e2b": {"block_count": 10, "attention.key_length": 128, "attention.value_length": 128}
+    | {"rope.dimension_count_swa": 64},
     "glm4-9b": {"rope.dimension_count": 32},
     "glm4.5-air": {"rope.dimension_count": 32},
     "glm4.7-flash": {
@@ -126,6 +127,7 @@ def shrink(name: str) -> Model:
         if isinstance(value, list) and len(value) == model.layers:
             small = _listed(value, small, layers)
         keys[key] = small
+    keys |= {key: value for key, value in own.items() if key not in keys}
     return replace(model, name=f"small {name}", vocabulary=VOCABULARY, keys=keys)
 
 
