@@ -24,6 +24,10 @@ class MeasuredModel(Entry):
     """Weights of the output matrix; the embedding has as many."""
     draft: float = 0.0
     """Weights of the draft head's own matrices."""
+    experts: float = 0.0
+    """Weights of all experts of all layers."""
+    expert_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Experts that a token uses / experts."""
     state_bytes: float = 0.0
     kv_elements: float
     """Of K and V, over all layers."""
@@ -42,7 +46,9 @@ class Run(Entry):
     file_gb: Positive
     """10^9 bytes of the file."""
     type: str
-    """The tensor type of most of its weights."""
+    """The tensor type of most of its weights; of a model of experts, that of all its experts."""
+    dense_type: str | None = None
+    """The type of the other weights of a model of experts."""
     embedding_bits: Positive = 4.5
     """Bits a weight of the embedding, which stays in RAM."""
     output_bits: Positive = 6.5625

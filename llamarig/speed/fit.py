@@ -23,6 +23,7 @@ NOISE: Final = 0.04
 START: Final[dict[str, tuple[float, float]]] = {
     "bandwidth": (0.88, 0.05),
     "tiles": (0.7, 0.3),
+    "experts": (0.6, 0.5),
     "cache": (0.5, 0.5),
     "unpacking": (1.0, 0.7),
     "layer-us": (25.0, 0.5),

@@ -9,6 +9,15 @@ VECTOR_WIDTH: Final = 8
 arithmetic anew for every token; beyond it, the tile kernel (MMQ) puts the tensor cores to work. Source:
 MMVQ_MAX_BATCH_SIZE in ggml/src/ggml-cuda/mmvq.cuh, ``ggml_cuda_should_use_mmvq`` and ``ggml_cuda_mul_mat``."""
 
+EXPERT_VECTOR_WIDTH: Final = {"fp4": 7, "k-low": 6, "i-low": 7}
+"""The same bound for experts, where it is lower, by kernel class. Source: ``get_mmvq_mmid_max_batch_turing_plus`` in
+ggml/src/ggml-cuda/mmvq.cu; types of one class differ by one or two."""
+
+TILES: Final = (8, 16, 32, 64, 128)
+"""Columns that a tile may have; one that is not full takes as long. For experts it is chosen by the tokens of the whole
+pass, not by those that one expert gets. Source: the loop over ``J`` (``ncols_max``) and the configurations in
+ggml/src/ggml-cuda/mmq.cuh and mmq-config-ampere.cuh."""
+
 VECTOR_ATTENTION_WIDTH: Final = 2
 """Up to so many tokens, attention reads a quantised cache as it is stored; beyond it, K and V of a layer are unpacked
 to f16 first. Source: ``ggml_cuda_get_best_fattn_kernel`` in ggml/src/ggml-cuda/fattn.cu (Ada and later)."""
@@ -25,6 +34,14 @@ CLASSES: Final[dict[str, tuple[str, ...]]] = {
 """Tensor types whose weights are unpacked in about the same way, and so with about as many instructions."""
 
 CLASS_OF: Final[dict[str, str]] = {kind: name for name, kinds in CLASSES.items() for kind in kinds}
+
+
+def columns(width: int) -> int:
+    """Columns that the tile kernel computes for ``width`` tokens."""
+    for tile in TILES:
+        if width <= tile:
+            return tile
+    return -(-width // TILES[-1]) * TILES[-1]
 
 
 def class_of(tensor_type: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from llamarig.speed.kernels import VECTOR_ATTENTION_WIDTH, VECTOR_WIDTH
+from llamarig.speed.kernels import EXPERT_VECTOR_WIDTH, TILES, VECTOR_ATTENTION_WIDTH, VECTOR_WIDTH, columns
 from llamarig.speed.rates import Rates
 from llamarig.speed.work import Cache, Matrices, Work, staged_bytes
 
@@ -30,7 +30,7 @@ def matrix_seconds(parts: Mapping[str, Matrices], width: int, rates: Rates, used
             operations = part.weights * used * rates.instructions[kind] * (width + rates.unpacking)
             total += together(part.size * used / rates.bandwidth, operations / rates.arithmetic)
         else:
-            total += together(part.size * used / rates.tiles, 2 * part.weights * width / rates.tensor[kind])
+            total += together(part.size * used / rates.tiles, 2 * part.weights * columns(width) / rates.tensor[kind])
     return total
 
 
@@ -45,16 +45,22 @@ def attention_seconds(caches: tuple[Cache, ...], width: int, depth: float, rates
 
 
 def expert_seconds(work: Work, width: int, rates: Rates) -> float:
-    """Time of the experts: those touched are read, each token computes with its own few."""
-    touched = work.experts_touched(width)
-    total = 0.0
+    """Time of the experts.
+
+    The vector kernel reads an expert anew for each token that uses it; the tile kernel reads those that are touched,
+    and computes with whole tiles of them, however few tokens each got.
+    """
+    total, touched = 0.0, work.experts_touched(width)
     for kind, part in work.experts.items():
-        own = part.weights * work.expert_share
-        if width <= VECTOR_WIDTH:
-            operations = own * rates.instructions[kind] * (1 + rates.unpacking) * width
-            total += together(part.size * touched / rates.bandwidth, operations / rates.arithmetic)
+        if width <= EXPERT_VECTOR_WIDTH.get(kind, VECTOR_WIDTH):
+            used = work.expert_share * width
+            operations = part.weights * used * rates.instructions[kind] * (1 + rates.unpacking)
+            bandwidth = rates.bandwidth if width == 1 else rates.experts
+            total += together(part.size * used / bandwidth, operations / rates.arithmetic)
         else:
-            total += together(part.size * touched / rates.tiles, 2 * own * width / rates.tensor[kind])
+            computed = max(work.expert_share * width, touched * min(columns(width), TILES[-1]))
+            operations = 2 * part.weights * computed
+            total += together(part.size * touched / rates.experts, operations / rates.tensor[kind])
     return total
 
 

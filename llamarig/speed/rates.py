@@ -17,6 +17,8 @@ class Rates:
     """While the vector kernel reads weights or a state is moved."""
     tiles: float
     """While the tile kernel reads weights."""
+    experts: float
+    """While either kernel reads experts for several tokens."""
     cache: float
     """While attention reads the window."""
     arithmetic: float
@@ -54,6 +56,7 @@ def rates_of(
     return Rates(
         bandwidth=bytes_a_second * given["bandwidth"],
         tiles=bytes_a_second * given["tiles"],
+        experts=bytes_a_second * given["experts"],
         cache=bytes_a_second * given["cache"],
         arithmetic=single,
         tensor={kind: single * tensor_ratio(card.compute_capability, kind) * given["tensor"] for kind in CLASSES},

@@ -22,17 +22,21 @@ def work_of_run(run: Run) -> Work:
     """The work of a run, whose file is known by its size and the type of most of its weights.
 
     The embedding is taken off the file; the rest is spread evenly over all other weights, but for the output, whose
-    bits are given.
+    bits are given, and for experts, which are all of one type.
     """
     model = speeds().models[run.model]
-    kind = class_of(run.type)
-    body = run.file_gb * 1e9 - model.output * (run.embedding_bits + run.output_bits) / 8
+    kind = class_of(run.dense_type or run.type)
+    stored = BY_NAME[run.type]
+    experts = Matrices(model.experts * stored.size / stored.block, model.experts)
+    body = run.file_gb * 1e9 - model.output * (run.embedding_bits + run.output_bits) / 8 - experts.size
     a_weight = body / (model.matrices + model.draft)
     drafts = bool(run.n_max and model.draft)
     return Work(
         dense={kind: Matrices(a_weight * model.matrices, model.matrices)},
         layers=model.layers,
         output={kind: Matrices(model.output * run.output_bits / 8, model.output)},
+        experts={class_of(run.type): experts} if model.experts else {},
+        expert_share=model.expert_share,
         draft={kind: Matrices(a_weight * model.draft, model.draft)} if drafts else {},
         caches=(_cache(model.kv_elements, run.kv, model.attention_flops),),
         draft_cache=_draft_cache(model) if drafts else None,

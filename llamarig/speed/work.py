@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple
 
-from llamarig.gguf.header import Header, Tensor
+from llamarig.gguf.header import Header
 from llamarig.memory.placement.layers import places
 from llamarig.memory.placement.tensors import placing
 from llamarig.memory.recurrent import state_bytes
@@ -93,18 +94,19 @@ def work_of(header: Header, shape: Shape, settings: Settings) -> Work:
     """The work of ``header``'s model under ``settings``; what lies in RAM is kept apart as ``elsewhere``."""
     parts: dict[str, dict[str, list[float]]] = {"dense": {}, "output": {}, "draft": {}, "experts": {}}
     place, output = placing(shape, settings), places(shape, settings)[-1]
+    whole = settings.backend == "cuda" and settings.gpu_layers is None and not settings.overridden
     trunk, elsewhere = len(shape.trunk), 0.0
     tied = "output.weight" not in header.by_name
     for tensor in header.tensors:
         where = _part(tensor.name, trunk, tied=tied)
         if where is None or (where == "draft" and not settings.mtp):
             continue
-        if (output if where == "output" else place(tensor.name)) is None:
+        if not whole and (output if where == "output" else place(tensor.name)) is None:
             elsewhere += tensor.size
             continue
         sums = parts[where].setdefault(class_of(tensor.type), [0.0, 0.0])
         sums[0] += tensor.size
-        sums[1] += _elements(tensor)
+        sums[1] += prod(tensor.dims)
     total = max(header.integer(".expert_count", 0), 1)
     made = {name: {kind: Matrices(*sums) for kind, sums in part.items()} for name, part in parts.items()}
     return Work(
@@ -131,13 +133,6 @@ def _part(name: str, trunk: int, *, tied: bool) -> str | None:
     if name == "output.weight" or (tied and name == "token_embd.weight"):
         return "output"
     return None if name.startswith(_READ_BY_ROW) else "dense"
-
-
-def _elements(tensor: Tensor) -> float:
-    count = 1.0
-    for length in tensor.dims:
-        count *= length
-    return count
 
 
 def _cache(layers: list[Layer], key: str, value: str, window: int) -> Cache:

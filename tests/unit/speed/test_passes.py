@@ -13,7 +13,7 @@ from llamarig.catalog.gpus import cards
 from llamarig.memory import Settings, read_shape
 from llamarig.speed import Work, limits, predict, rates_of, work_of
 from llamarig.speed.drafting import acceptance, first_of, positions, tokens_per_pass
-from llamarig.speed.kernels import CLASSES, VECTOR_WIDTH, class_of
+from llamarig.speed.kernels import CLASSES, VECTOR_WIDTH, class_of, columns
 from llamarig.speed.limits import of_bytes
 from llamarig.speed.passes import draft_seconds, pass_seconds, together
 from llamarig.speed.predict import decode_tok_s, prefill_tok_s, sweep
@@ -60,6 +60,22 @@ def test_of_experts_a_pass_reads_those_that_its_tokens_use() -> None:
     assert work.experts_touched(512) == pytest.approx(1.0)
     assert work.flops() == pytest.approx(2 * WORK.dense["fp4"].weights / 16)
     assert pass_seconds(work, RATES) < pass_seconds(work, RATES, width=4) < pass_seconds(work, RATES, width=512)
+
+
+def test_tiles_are_computed_whole() -> None:
+    assert [columns(width) for width in (1, 8, 9, 17, 100, 128, 129, 512)] == [8, 8, 16, 32, 128, 128, 256, 512]
+    assert pass_seconds(WORK, RATES, width=9, outputs=1) == pytest.approx(
+        pass_seconds(WORK, RATES, width=16, outputs=1), rel=1e-3
+    )
+
+
+def test_a_tile_is_mostly_empty_where_experts_share_the_tokens() -> None:
+    experts = Work(dense={}, layers=1, output={}, experts={"k": WORK.dense["fp4"]}, expert_share=8 / 128)
+    dense = replace(experts, dense={"k": WORK.dense["fp4"]}, experts={}, expert_share=1.0)
+    few = pass_seconds(experts, RATES, width=128) / pass_seconds(dense, RATES, width=128)
+    many = pass_seconds(experts, RATES, width=4096) / pass_seconds(dense, RATES, width=4096)
+    assert few > 0.9
+    assert many < 0.1
 
 
 def test_the_published_depths_of_drafts_come_out_in_their_order() -> None:

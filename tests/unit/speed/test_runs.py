@@ -28,7 +28,8 @@ def test_a_run_is_whole(run: Run) -> None:
     assert not run.acceptance_assumed or run.note
     assert run.n_max == 0 or run.acceptance is not None or not run.fit
     work = work_of_run(run)
-    assert 2 < 8 * work.read() / sum(part.weights for part in work.dense.values()) < 9.5
+    for part in (*work.dense.values(), *work.output.values(), *work.experts.values()):
+        assert 2 < 8 * part.size / part.weights < 9.5
 
 
 def test_names_are_told_apart() -> None:
