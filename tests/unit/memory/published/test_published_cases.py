@@ -11,6 +11,7 @@ from functools import lru_cache
 import pytest
 
 from llamarig.memory.engines import CURRENT, JUNE_2026, SEPTEMBER_2026
+from llamarig.memory.process import residues_mib
 from tests.support.published import Case, load
 from tests.support.published.computed import Computed
 from tests.support.published.models import MODELS
@@ -84,3 +85,11 @@ def test_the_newest_era_keeps_an_unread_input_for_each_pass_in_flight() -> None:
     newer = Computed(replace(case, settings=replace(case.settings, era=SEPTEMBER_2026)))
     assert newer.difference("host-compute") == pytest.approx(30.0, abs=0.1)
     assert newer.within("compute")
+
+
+def test_the_residue_of_two_cards_is_the_greatest_that_was_published() -> None:
+    """Fitted, not derived: no server of these reports took more beside its buffers, and some took as much."""
+    several = [case.residue for case in CASES if len(case.residue) == 2]
+    assert len(several) >= 10
+    for number, fitted in enumerate(residues_mib(2)):
+        assert max(residue[number] for residue in several) == fitted
