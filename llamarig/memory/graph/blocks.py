@@ -277,7 +277,7 @@ def feed_forward(  # noqa: PLR0913 - as many as the engine's function has
     A model that lists no tensors is taken to have the gate. ``gate`` is empty for one that never has.
     """
     width = width or b.layer(block).ff
-    inner = project(b, source, block, up, width)
+    inner = project(b, source, block, up, _rows(b, f"blk.{block}.{up}.weight", width))
     if gate and b.has(f"blk.{block}.{gate}.weight", default=True):
         inner = ops.gated(project(b, source, block, gate, width), inner)
     elif inner.extent[0] > (wanted := _columns(b, f"blk.{block}.{down}.weight", width)):
@@ -285,6 +285,12 @@ def feed_forward(  # noqa: PLR0913 - as many as the engine's function has
     else:
         inner = ops.elementwise("unary", inner)
     return project(b, inner, block, down, b.shape.embedding)
+
+
+def _rows(b: Builder, name: str, default: int) -> int:
+    """Rows of a matrix: twice the inner width where gate and up are one."""
+    tensor = b.header.by_name.get(name)
+    return tensor.dims[1] if tensor else default
 
 
 def _columns(b: Builder, name: str, default: int) -> int:
