@@ -1,26 +1,29 @@
-"""The compute buffer of the target: what one pass over a full window needs at its peak.
+"""The compute buffers of a model whose graph is not known: an upper bound from its tensors.
 
-The engine reserves the worst pass once, at start (``sched_reserve`` in src/llama-context.cpp), and its
-graph allocator reuses what is no longer read; so the buffer is the biggest sum of tensors
-that live at the same time. Two places of a layer can be the peak: the feed-forward part, and
-attention with a staged copy of the KV cache.
+A graph that is known is simulated (:mod:`llamarig.memory.graph`). For any other, each matrix of a layer is taken to
+leave its result until the layer ends, which the engine's allocator does not; with the caller's inputs, what attention
+needs besides and the logits on top, the bound lies above every graph that is known.
 """
 
 from __future__ import annotations
 
-from llamarig.memory import families
+from llamarig.gguf.header import Header, Tensor
 from llamarig.memory.logits import logit_bytes
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Layer, Shape
-from llamarig.memory.units import F16_BYTES, F32_BYTES, is_quantised
+from llamarig.memory.units import F16_BYTES, F32_BYTES
 from llamarig.memory.window import Window
 
-_ROTATED_HEAD = 64
-"""K heads of a multiple of this many elements are rotated before they are quantised (src/llama-kv-cache.cpp)."""
+_HIDDEN_ROWS = 4
+"""Hidden rows of a token beside a layer's results: what it reads, its norm, a sum and a residual."""
+
+_INDEX_BYTES = 8
+_POSITIONS = 4
+"""Numbers of a position at most, 4 bytes each."""
 
 
 def mask_bytes(shape: Shape, settings: Settings, window: Window) -> int:
-    """Bytes of the attention masks as inputs: cells x tokens, f16 with flash attention, else f32.
+    """Bytes of the attention masks as the caller writes them: cells x tokens, f16 with flash attention, else f32.
 
     A model with sliding layers has one more for their cells. Source: ``build_attn_inp_kv`` in src/llama-graph.cpp.
     Eras before ``half_mask`` made them in f32 in either case.
@@ -33,119 +36,107 @@ def _masked_cells(shape: Shape, settings: Settings, window: Window) -> int:
     return window.cells + (window.sliding_cells(shape, settings) if shape.window else 0)
 
 
-def _cast_bytes(shape: Shape, settings: Settings, window: Window) -> int:
-    """Bytes of the masks' f16 copies, which eras before ``half_mask`` made for flash attention."""
-    if settings.era.half_mask or not settings.flash_attention:
-        return 0
-    return _masked_cells(shape, settings, window) * window.ubatch * F16_BYTES
-
-
-def input_bytes(shape: Shape, window: Window) -> int:
-    """Bytes of the little inputs: four positions and two KV indices of 8 bytes a token.
+def input_bytes(shape: Shape, settings: Settings, window: Window) -> int:
+    """Bytes of the little inputs: positions, and rows of each cache; without flash attention V has one a value.
 
     Source: ``build_inp_pos`` in src/llama-graph.cpp and ``build_input_k_idxs`` in src/llama-kv-cache.cpp.
     """
-    positions = 4 if shape.architecture in families.GATED else 1
-    return window.ubatch * (positions * 4 + 2 * 8)
+    widest = 1 if settings.flash_attention else max((layer.v_width for layer in shape.layers), default=1)
+    caches = 2 if shape.window else 1
+    return window.ubatch * (_POSITIONS * 4 + caches * _INDEX_BYTES * (1 + max(widest, 1)))
 
 
-def stage_bytes(layers: tuple[Layer, ...], kind_k: str, kind_v: str, window: Window) -> int:
-    """Bytes of the f16 copy of one layer's K and V that CUDA's flash attention makes of any other type.
+def attention_bytes(layers: tuple[Layer, ...], settings: Settings, window: Window, kinds: tuple[str, str]) -> int:
+    """Bytes that attention needs beside its results.
 
-    Source: ``ggml_cuda_flash_attn_ext_get_f16_extra_data`` in ggml/src/ggml-cuda/fattn-common.cuh.
+    With flash attention f16 copies of one layer's K and V of any other type, and of the mask where it is f32; without
+    it, scores of all heads in f32 and a copy of what stands for V in latent attention. Sources:
+    ``ggml_cuda_flash_attn_ext_get_f16_extra_data`` in ggml/src/ggml-cuda/fattn-common.cuh, ``build_attn_mha`` in
+    src/llama-graph.cpp.
     """
-    widest_k = max((layer.k_width for layer in layers), default=0) if kind_k != "f16" else 0
-    widest_v = max((layer.v_width for layer in layers), default=0) if kind_v != "f16" else 0
-    return window.streams * window.cells * (widest_k + widest_v) * F16_BYTES
-
-
-def feed_forward_bytes(shape: Shape, layers: tuple[Layer, ...], window: Window) -> int:
-    """Bytes at the peak of the feed-forward part: gate, up and their product, and two hidden rows.
-
-    With experts: each used one's output and two of its inner rows, and the shared expert's
-    three. Source: ``build_ffn`` and ``build_moe_ffn`` in src/llama-graph.cpp.
-    """
-    dense = max((3 * layer.ff for layer in layers), default=0)
-    experts = shape.experts_used * (2 * shape.expert_ff + shape.embedding) + 3 * shape.shared_ff
-    inner = experts if shape.experts_used and shape.expert_ff else dense
-    return window.ubatch * F32_BYTES * (inner + 2 * shape.embedding)
-
-
-def attention_bytes(shape: Shape, layers: tuple[Layer, ...], window: Window, *, rotated: bool) -> int:
-    """Bytes at the peak of attention: the query, its result and two hidden rows.
-
-    With an output gate the joint projection lives as long, which makes it twice as much; a
-    rotated query is one more. Source: ``build_layer_attn`` in src/models/qwen35.cpp, ``build_attn``
-    in src/llama-graph.cpp.
-    """
-    query = max((layer.query_width for layer in layers if layer.k_width), default=0)
-    gated = shape.architecture in families.GATED
-    rows = (4 if gated else 2) + (1 if rotated and gated else 0)
-    return window.ubatch * F32_BYTES * (rows * query + 2 * shape.embedding)
-
-
-def _rotated(shape: Shape, settings: Settings) -> bool:
-    """Whether the query is held once more, rotated, when attention is at its peak.
-
-    With an f32 mask the peak is where the mask is copied, before the query is rotated.
-    """
-    quantised = is_quantised(settings.cache_k) or is_quantised(settings.cache_v)
-    era = settings.era
-    rotates = settings.attention_rotation and era.rotation and era.half_mask
-    return rotates and quantised and shape.head % _ROTATED_HEAD == 0
-
-
-def compute_bytes(shape: Shape, settings: Settings, window: Window) -> int:
-    """Bytes of the compute buffer on the card, or of the only one on the CPU backend.
-
-    mask + inputs + max(feed-forward, stage + attention, recurrent layer), or the logits where they are more. The
-    CPU's kernels stage nothing, and its buffer also holds the two hidden rows that a card leaves to the host.
-    """
-    layers, era = shape.trunk, settings.era
-    extra = 2 * window.ubatch * shape.embedding * F32_BYTES if settings.backend == "cpu" else 0
-    staged = settings.backend == "cuda" and settings.flash_attention and era.staging
-    stage = stage_bytes(layers, settings.cache_k, settings.cache_v, window) if staged else 0
-    attention = attention_bytes(shape, layers, window, rotated=_rotated(shape, settings))
+    cells = window.streams * window.cells
     if not settings.flash_attention:
-        attention += _scores_bytes(shape, window)
-    hidden = 2 * window.ubatch * shape.embedding * F32_BYTES
-    mask, cast = mask_bytes(shape, settings, window), _cast_bytes(shape, settings, window)
-    kept = cast or mask  # the f32 mask ends with the copy; the mask that every layer reads stays
-    rest = max(feed_forward_bytes(shape, layers, window), linear_bytes(shape, settings, window))
-    prefill = input_bytes(shape, window) + max(kept + rest, mask + cast + stage + attention)
-    if not era.outputs_only:
-        whole = window.ubatch * shape.embedding * F32_BYTES + logit_bytes(shape, settings, window.ubatch)
-        return extra + max(prefill, whole)
-    return extra + max(prefill, hidden + logit_bytes(shape, settings))
+        heads = max((layer.heads for layer in layers), default=0)
+        latent = max((layer.k_width for layer in layers if not layer.v_width), default=0)
+        return window.cells * (heads * window.ubatch * F32_BYTES + window.streams * latent * F32_BYTES)
+    copied = [kind for kind in kinds if kind == "f32" or (kind != "f16" and settings.backend == "cuda")]
+    widest = max((max(layer.k_width, layer.v_width) for layer in layers), default=0)
+    mask = 0 if settings.era.half_mask else 2 * window.cells * window.ubatch * F16_BYTES
+    return len(copied) * cells * widest * F16_BYTES + mask
 
 
-def _scores_bytes(shape: Shape, window: Window) -> int:
-    """Without flash attention: heads x cells x tokens of scores in f32."""
-    query = max((layer.query_width for layer in shape.trunk if layer.k_width), default=0)
-    heads = query // shape.head if shape.head else 0
-    return heads * window.cells * window.ubatch * F32_BYTES
+def layer_bytes(header: Header, shape: Shape, settings: Settings, window: Window, number: int) -> int:
+    """Bytes of all results of one layer together, as if none gave way to another.
 
-
-def linear_bytes(shape: Shape, settings: Settings, window: Window) -> int:
-    """Bytes at the peak of a recurrent layer; 0 when there is none.
-
-    Per token the convolution's input and output, the layer's stream and its gate, and two hidden rows;
-    per slot the state as it was, as it becomes and each snapshot, and the convolution's state.
-    Source: ``build_layer_attn_linear`` in src/models/qwen35.cpp; it gives the engine's own lines for a tiny model
-    on the CPU backend to 0.1 MiB.
+    A row for each output of its matrices (of each used expert's), the query three times more (with positions, rotated,
+    and what comes of it), K and V once more, and the widest matrix's once more for its activation. A recurrent layer
+    has its convolution's and its own rows three times, and for each slot its states as they were, as they become,
+    and each snapshot.
     """
-    if not any(layer.recurrent for layer in shape.trunk):
-        return 0
-    rows = 2 * (shape.conv_width + shape.inner + shape.embedding)
-    snapshots = settings.snapshots if shape.architecture in families.ROLLBACK else 0
-    states = (2 + snapshots) * shape.state_elements + shape.conv_elements
-    return F32_BYTES * (window.ubatch * rows + settings.parallel * states)
+    layer = shape.layers[number]
+    outputs = [_outputs(tensor, shape) for tensor in _matrices(header, number)]
+    if not outputs:
+        outputs = _usual_outputs(shape, layer)
+    rows = sum(outputs) + max(outputs) + 3 * layer.query_width + layer.k_width + layer.v_width
+    rows += _HIDDEN_ROWS * shape.embedding
+    states = 0
+    if layer.recurrent:
+        rows += 3 * (shape.conv_width + shape.inner)
+        states = (2 + settings.snapshots) * (shape.state_elements + shape.conv_elements)
+    return F32_BYTES * (_tokens(settings, window) * rows + settings.parallel * states)
 
 
-def host_compute_bytes(shape: Shape, settings: Settings, window: Window) -> int:
-    """Bytes of the host's compute buffer beside a card: the mask, the inputs and two hidden rows.
+def _tokens(settings: Settings, window: Window) -> int:
+    return window.ubatch + settings.parallel
+
+
+def _matrices(header: Header, number: int) -> list[Tensor]:
+    names = header.block_tensors.get(number, frozenset())
+    tensors = (header.by_name[f"blk.{number}.{name}"] for name in names)
+    return [tensor for tensor in tensors if len(tensor.dims) > 1]
+
+
+def _outputs(tensor: Tensor, shape: Shape) -> int:
+    """Output elements of a matrix for one token."""
+    if "_exps." in tensor.name or "_chexps." in tensor.name:
+        return tensor.dims[1] * max(shape.experts_used, 1)
+    outputs = tensor.dims[1]
+    for more in tensor.dims[2:]:
+        outputs *= more
+    return outputs * (3 if "ffn_gate_inp." in tensor.name else 1)
+
+
+def _usual_outputs(shape: Shape, layer: Layer) -> list[int]:
+    """The same for a header that lists no tensors: those of plain attention and of what its keys say of experts."""
+    ff = max(layer.ff, shape.experts_used * shape.expert_ff)
+    experts = shape.experts_used * shape.embedding
+    return [2 * layer.query_width, layer.k_width, layer.v_width, ff, ff, shape.shared_ff, experts, shape.embedding]
+
+
+def per_layer_bytes(header: Header, settings: Settings, window: Window) -> int:
+    """Bytes of the rows of a second embedding that every layer gets a part of, read and scaled; 0 without one."""
+    tensor = header.by_name.get("per_layer_token_embd.weight")
+    return 4 * tensor.dims[0] * _tokens(settings, window) * F32_BYTES if tensor else 0
+
+
+def compute_bytes(header: Header, shape: Shape, settings: Settings, window: Window) -> int:
+    """Upper bound of the compute buffer on a card that holds everything, or of the only one on the CPU backend."""
+    trunk = shape.trunk
+    largest = max(layer_bytes(header, shape, settings, window, number) for number in range(len(trunk)))
+    attention = attention_bytes(trunk, settings, window, (settings.cache_k, settings.cache_v))
+    rows = None if settings.era.outputs_only else window.ubatch
+    return (
+        host_compute_bytes(header, shape, settings, window) + attention + largest + logit_bytes(shape, settings, rows)
+    )
+
+
+def host_compute_bytes(header: Header, shape: Shape, settings: Settings, window: Window) -> int:
+    """Upper bound of the host's compute buffer beside a card: the inputs, and hidden rows of each token.
 
     Source: the split of the graph after the embedding, which stays on the CPU.
     """
-    hidden = 2 * window.ubatch * shape.embedding * F32_BYTES
-    return mask_bytes(shape, settings, window) + input_bytes(shape, window) + hidden
+    joined = 2 * header.integer(".n_deepstack_layers", 0)  # a picture's rows, handed to several layers at once
+    hidden = (_HIDDEN_ROWS + joined) * _tokens(settings, window) * shape.embedding * F32_BYTES
+    inputs = mask_bytes(shape, settings, window) + input_bytes(shape, settings, window)
+    mask = 0 if settings.era.half_mask else mask_bytes(shape, settings, window)
+    return inputs + mask + hidden + per_layer_bytes(header, settings, window)

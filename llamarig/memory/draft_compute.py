@@ -1,28 +1,30 @@
-"""The compute buffer of the draft context."""
+"""The compute buffer of an MTP head whose graph is not known: an upper bound."""
 
 from __future__ import annotations
 
-from llamarig.memory.compute import attention_bytes, feed_forward_bytes, input_bytes, mask_bytes, stage_bytes
+from llamarig.gguf.header import Header
+from llamarig.memory.compute import attention_bytes, host_compute_bytes, layer_bytes
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Shape
 from llamarig.memory.units import F32_BYTES
 from llamarig.memory.window import Window
 
+_ROWS = 4
+"""Hidden rows that the head joins and norms before its layer."""
 
-def draft_compute_bytes(shape: Shape, settings: Settings, window: Window) -> int:
+
+def draft_compute_bytes(header: Header, shape: Shape, settings: Settings, window: Window) -> int:
     """Bytes of the MTP context's compute buffer; 0 without MTP.
 
-    max(mask + inputs + stage + attention, feed-forward): the head is one layer, so its mask is
-    free again when the feed-forward part runs. That part keeps four K rows besides, which
-    gives the published 130 MiB per 512 tokens of the 27B model. Source: ``graph_mtp`` in src/models/qwen35.cpp.
+    Its largest layer, attention to its own cache, one row of logits a slot, and the target's last rows beside those of
+    the tokens. Source: the ``graph_mtp`` of each architecture in src/models/.
     """
     if not settings.mtp or not shape.mtp_layers:
         return 0
-    layers = shape.mtp_layers
-    staged = settings.backend == "cuda" and settings.era.staging
-    stage = stage_bytes(layers, settings.draft_k, settings.draft_v, window) if staged else 0
-    attention = attention_bytes(shape, layers, window, rotated=False)
-    keys = max(layer.k_width for layer in layers)
-    feed_forward = feed_forward_bytes(shape, layers, window) + 4 * keys * window.ubatch * F32_BYTES
-    prefill = mask_bytes(shape, settings, window) + input_bytes(shape, window) + stage + attention
-    return max(prefill, feed_forward)
+    first = len(shape.trunk)
+    numbers = range(first, len(shape.layers))
+    largest = max(layer_bytes(header, shape, settings, window, number) for number in numbers)
+    attention = attention_bytes(shape.mtp_layers, settings, window, (settings.draft_k, settings.draft_v))
+    joined = _ROWS * window.ubatch * shape.embedding * F32_BYTES
+    logits = settings.parallel * shape.vocabulary * F32_BYTES
+    return host_compute_bytes(header, shape, settings, window) + attention + largest + joined + logits

@@ -8,15 +8,7 @@ from __future__ import annotations
 from math import ceil, log2
 
 from llamarig.gguf.header import Header
-from llamarig.memory.compute import (
-    attention_bytes,
-    compute_bytes,
-    feed_forward_bytes,
-    host_compute_bytes,
-    input_bytes,
-    mask_bytes,
-    stage_bytes,
-)
+from llamarig.memory.compute import compute_bytes, host_compute_bytes
 from llamarig.memory.draft_compute import draft_compute_bytes
 from llamarig.memory.graph.reserve import head_is_known, is_known, reserve, reserve_head
 from llamarig.memory.kv import kv_by_layer
@@ -32,8 +24,8 @@ ALLREDUCE_SCRATCH = 32 << 20
 """Bytes on each card of a tensor split over two, in a build without NCCL; source: GGML_CUDA_AR_COPY_MAX_BYTES in
 ggml/src/ggml-cuda/allreduce.cu."""
 
-_MTP_ROWS = 2
-"""Hidden rows that the host hands to the MTP head: the token's embedding and the target's last row."""
+_BORROWED = 4
+"""Largest weights that may be on the card at once, with what gaps between them take."""
 
 
 def target_buffers(header: Header, shape: Shape, settings: Settings, window: Window) -> Split:
@@ -46,47 +38,31 @@ def target_buffers(header: Header, shape: Shape, settings: Settings, window: Win
     """
     if is_known(shape):
         return reserve(header, shape, settings, window)
-    alone = compute_bytes(shape, settings, window)
+    alone = compute_bytes(header, shape, settings, window)
     if settings.backend == "cpu":
         return Split(host=alone)
-    inputs = mask_bytes(shape, settings, window) + input_bytes(shape, window)
-    times = copies(shape, settings)
-    row = window.ubatch * shape.embedding * F32_BYTES
-    each = alone + (times - 1) * inputs + (times * row if times > 1 else 0)
+    beside = host_compute_bytes(header, shape, settings, window)
+    more = (copies(shape, settings) - 1) * beside
     brought = brought_bytes(header, shape, settings, window)
-    cards = tuple(each + (brought if card == 0 else 0) for card in range(settings.cards))
-    return Split(cards, host_compute_bytes(shape, settings, window) + (times - 1) * inputs)
+    cards = tuple(alone + more + (brought if card == 0 else 0) for card in range(settings.cards))
+    return Split(cards, (alone if brought else beside) + more)
 
 
 def draft_buffers(header: Header, shape: Shape, settings: Settings, window: Window) -> Split:
     """Bytes of the MTP context's compute buffers: on the card of the MTP head, and on the host."""
     if settings.mtp and shape.mtp_layers and head_is_known(shape):
         return reserve_head(header, shape, settings, window)
-    alone = draft_compute_bytes(shape, settings, window)
+    alone = draft_compute_bytes(header, shape, settings, window)
     if not alone:
         return NOTHING
     if settings.backend == "cpu":
         return Split(host=alone)
-    inputs = mask_bytes(shape, settings, window) + input_bytes(shape, window)
-    host = host_compute_bytes(shape, settings, window)
+    host = host_compute_bytes(header, shape, settings, window)
     place = places(shape, settings)[len(shape.layers) - 1]
     if settings.split_mode == "tensor" and place is not None:
         return Split((alone,) * settings.cards, host)
-    times = copies(shape, settings)
-    if times > 1:
-        row = window.ubatch * shape.embedding * F32_BYTES
-        alone = _piped(shape, settings, window) + _MTP_ROWS * times * row
-        host += (times - 1) * (inputs + row)
-    return NOTHING.plus(alone, place or 0).plus(host)
-
-
-def _piped(shape: Shape, settings: Settings, window: Window) -> int:
-    """With four copies the mask stays, so the feed-forward part is on top of it."""
-    inputs = mask_bytes(shape, settings, window) + input_bytes(shape, window)
-    layers = shape.mtp_layers
-    stage = stage_bytes(layers, settings.draft_k, settings.draft_v, window) if settings.era.staging else 0
-    attention = attention_bytes(shape, layers, window, rotated=False)
-    return copies(shape, settings) * inputs + max(stage + attention, feed_forward_bytes(shape, layers, window))
+    more = (copies(shape, settings) - 1) * host
+    return NOTHING.plus(alone + more, place or 0).plus(host + more)
 
 
 def brought_bytes(header: Header, shape: Shape, settings: Settings, window: Window) -> int:
@@ -104,8 +80,9 @@ def brought_bytes(header: Header, shape: Shape, settings: Settings, window: Wind
     weights = (
         tensor.size for tensor in header.tensors if block_of(tensor.name) is not None and place(tensor.name) is None
     )
-    largest = sorted(weights, reverse=True)[:2]
-    return cache + sum(largest)
+    largest = sorted(weights, reverse=True)[:_BORROWED]
+    # In latent attention K and V are brought, although both are views of the same rows.
+    return 2 * cache + sum(largest)
 
 
 def reduction_bytes(shape: Shape, settings: Settings, window: Window) -> Split:

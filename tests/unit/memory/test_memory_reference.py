@@ -13,8 +13,7 @@ import pytest
 
 from llamarig.gguf import Header
 from llamarig.memory import Beside, Estimate, Settings, estimate, read_shape
-from llamarig.memory.compute import host_compute_bytes
-from llamarig.memory.window import cut
+from llamarig.memory.logits import logit_bytes
 from tests.support.big_models import (
     MIB,
     REFERENCE_EMBEDDING_MIB,
@@ -117,7 +116,7 @@ def test_logged_terms_of_the_27b_model(header: Header, settings: Settings, term:
 
 def test_host_compute_beside_a_card(header: Header) -> None:
     settings = Settings(context=32_768, ubatch=128)  # case 5: 13.00
-    found = host_compute_bytes(read_shape(header), settings, cut(settings)) / MIB
+    found = estimate(header, settings).host["compute"] - logit_bytes(read_shape(header), settings) / MIB
     assert found == pytest.approx(13.0, abs=0.01)
 
 
