@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from llamarig.errors import RigError
 from llamarig.gguf.header import Header
-from llamarig.memory import families
 from llamarig.memory.draft_kv import draft_kv_bytes
 from llamarig.memory.drafter import check_output, read_rows
+from llamarig.memory.graph.reserve import is_known
 from llamarig.memory.kv import kv_bytes
 from llamarig.memory.logits import logit_bytes
 from llamarig.memory.placement.adapters import adapter_bytes
@@ -42,7 +42,7 @@ class Estimate:
     known: bool
     """Whether the architecture's layout is known; if not, everything here is a guess by plain attention."""
     compute_checked: bool
-    """Whether the compute terms of this architecture were compared with the engine."""
+    """Whether the compute terms come from the architecture's own graph, which was compared with the engine."""
     mtp: bool
     """Whether the file has an MTP head."""
     trained_context: int = 0
@@ -106,7 +106,7 @@ def estimate(header: Header, settings: Settings, beside: Beside | None = None) -
         host_detail=detail,
         slot_context=window.cells,
         known=shape.known,
-        compute_checked=shape.architecture in families.EXACT_COMPUTE,
+        compute_checked=is_known(shape),
         mtp=bool(shape.mtp_layers),
         trained_context=shape.trained_context,
         shape=shape,

@@ -229,6 +229,3 @@ KNOWN: Final = (
     | COMPRESSED
     | CACHELESS
 )
-
-EXACT_COMPUTE: Final = frozenset({"llama", "qwen2", "qwen3", "mistral3", "qwen35"})
-"""Architectures whose compute buffers were compared with the engine's own lines."""

@@ -227,7 +227,7 @@ def test_an_unknown_architecture_needs_an_explicit_reserve() -> None:
 
 
 def test_an_architecture_whose_compute_nobody_compared_is_noted() -> None:
-    other = header_of(keys("gemma2", {"block_count": 2, "embedding_length": 256, "attention.head_count": 2}))
+    other = header_of(keys("stablelm", {"block_count": 2, "embedding_length": 256, "attention.head_count": 2}))
     assert codes(plan(spec(REFERENCE, {"speculation": None}), other))["compute-approximate"] == "note"
 
 
@@ -254,9 +254,10 @@ def test_a_plan_is_pure_and_quick() -> None:
     first = plan(found)
     best = 1.0
     for _ in range(5):
-        started = time.perf_counter()
+        # Processor time: a plan reads nothing, and other work on the machine is none of its own.
+        started = time.process_time()
         again = plan(found)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.process_time() - started)
         assert again == first
     assert best < 0.03
 
