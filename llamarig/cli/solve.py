@@ -51,6 +51,7 @@ def _show(solution: Solution) -> None:
         free = ", ".join(f"{mib:,.0f} MiB on {gpu}" for gpu, mib in solution.free_mib.items())
         if free:
             print_hanging(escape(f"free then: {free}"), indent=2)
+        print_hanging(f"a slot then holds {solution.slot_context:,} tokens", indent=2)
     print_hanging(escape(_words(solution.bound)), indent=2)
     if solution.change and solution.value != solution.now:
         print_hanging(escape(f"in the spec: {change_words(solution.change)}"), indent=2, hang=2)
@@ -68,9 +69,9 @@ def _words(bound: Bound) -> str:
         place = f"card {bound.where}" if bound.by == "gpu" else "the host's RAM"
         return f"bounded by {place}: {_value(bound.next)} is {_mib(bound.short_mib)} MiB short"
     return {
-        "trained-length": "bounded by the length that the model was trained for; the cards would hold more",
-        "spec": "bounded by what a spec may say; the host would hold more",
-        "batch": "bounded by `batch`: no pass is longer; the cards would hold more",
+        "trained-length": "bounded by the length that the model was trained for; there is memory for more",
+        "spec": "bounded by what a spec may say; there is memory for more",
+        "batch": "bounded by `batch`: no pass is longer; there is memory for more",
         "files": "the largest file that is known of this model fits",
         "error": f"bounded by an error of the plan that memory does not cure: {bound.where}",
     }[bound.by]

@@ -64,6 +64,8 @@ class Solution:
     change: dict[str, Any] = field(default_factory=dict)
     """What the spec must say, in its own keys."""
     free_mib: dict[str, float] = field(default_factory=dict)
+    slot_context: int = 0
+    """Tokens that one slot holds with the value."""
 
     def to_json(self) -> dict[str, Any]:
         """The documented form."""
@@ -75,6 +77,7 @@ class Solution:
             "now": self.now,
             "change": self.change,
             "free-mib": self.free_mib,
+            "slot-context": self.slot_context,
             "bound": self.bound.to_json(),
         }
 
@@ -137,8 +140,9 @@ def _largest(subject: Subject, asked: tuple[str, str], domain: _Domain, tries: T
     def found(value: int | str | None, bound: Bound, change: Change | None = None) -> Solution:
         if change is None:
             return Solution(subject.spec.host, name, what, value, domain.now, bound)
-        free = tries.sizes(tries.plan((change,)))["free-mib"]
-        return Solution(subject.spec.host, name, what, value, domain.now, bound, change.shown, free)
+        plan = tries.plan((change,))
+        free, slot = tries.sizes(plan)["free-mib"], plan.services[name].context
+        return Solution(subject.spec.host, name, what, value, domain.now, bound, change.shown, free, slot)
 
     top = domain.change(0)
     verdict = tries.verdict((top,))

@@ -15,6 +15,7 @@ from llamarig.plan.advise.row import Row
 from llamarig.plan.advise.summary import summary
 from llamarig.plan.advise.trial import Trial
 from llamarig.plan.advise.verdict import ROOM, SLOWEST_TOK_S, TARGET_BITS, VERDICTS, verdict
+from llamarig.plan.alternatives.search import first_fitting
 from llamarig.plan.short import MEMORY_CODES
 from llamarig.plan.stand_in import composed
 
@@ -97,15 +98,17 @@ def advise(question: Question, known: Table, at_hand: AtHand) -> Advice:
 
 def _row(bits: int, trials: list[Trial], made: dict[KnownFile, bool]) -> Row:
     """The largest file of a class that the cards hold whole; else the smallest, with layers in RAM."""
-    trials = sorted(trials, key=lambda trial: trial.file.most_bytes)
-    _require_plannable(trials[0])
-    low, high = -1, len(trials)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if trials[middle].whole.fits else (low, middle)
-    if low >= 0:
-        return _whole(bits, trials[low], made[trials[low].file])
-    return _partly(bits, trials[0], made[trials[0].file])
+    trials = sorted(trials, key=lambda trial: -trial.file.most_bytes)
+    largest, smallest = trials[0], trials[-1]
+    _require_plannable(smallest)
+    if largest.whole.fits:
+        return _whole(bits, largest, made[largest.file])
+    rest = trials[1:]
+    sizes = [-float(trial.file.most_bytes) for trial in trials]
+    at = first_fitting(len(rest), lambda at: rest[at].verdict, largest.verdict.short_mib, lambda at: sizes[at + 1])
+    if at is None:
+        return _partly(bits, smallest, made[smallest.file])
+    return _whole(bits, rest[at], made[rest[at].file])
 
 
 def _require_plannable(trial: Trial) -> None:
@@ -191,7 +194,7 @@ def _short(trial: Trial) -> str:
 def _quality(bits: int) -> list[str]:
     if bits >= TARGET_BITS:
         return []
-    return [f"{bits} bits a weight lose quality; {TARGET_BITS} are the target"]
+    return [f"quants of {bits} bits lose quality; {TARGET_BITS} are the target"]
 
 
 def _speed(predicted: float | None, bound: float | None, depth: int) -> list[str]:

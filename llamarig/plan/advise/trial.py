@@ -12,6 +12,8 @@ from llamarig.catalog.known_files import UNLOCKED, KnownFile
 from llamarig.gguf import Header
 from llamarig.memory import read_shape
 from llamarig.plan.advise.question import Question
+from llamarig.plan.alternatives.search import Verdict, first_fitting
+from llamarig.plan.alternatives.tries import judged
 from llamarig.plan.host import plan_host, planned_subject
 from llamarig.plan.settings import settings_of
 from llamarig.plan.solve import Solution, solve
@@ -75,14 +77,21 @@ class Trial:
         cache = {"kv-cache": {"k": kind, "v": kind}}
         return solve(*planned_subject(self.spec(**cache), {_MODEL: self.header}), "context")
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether everything fits on the cards, and by how much."""
+        return judged(self.spec(), self.whole)
+
     def layers_on_cards(self) -> int | None:
         """The most layers that the cards hold with the window asked for; None when not even none of them fit."""
-        count = len(read_shape(self.header).layers) + 1
-        low, high = -1, count
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.plan(**{"gpu-layers": middle}).fits else (low, middle)
-        return None if low < 0 else low
+        total = len(read_shape(self.header).layers) + 1
+
+        def judge(at: int) -> Verdict:
+            left = {"gpu-layers": total - 1 - at}
+            return judged(self.spec(), self.plan(**left))
+
+        found = first_fitting(total, judge, self.verdict.short_mib)
+        return None if found is None else total - 1 - found
 
     def decode_tok_s(self, **service: Any) -> float | None:
         """Predicted generated tokens a second when the window asked for is full; None when part is read from RAM."""

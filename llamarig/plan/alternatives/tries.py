@@ -9,9 +9,16 @@ from llamarig.plan.alternatives.change import Change, Replan, Subject
 from llamarig.plan.alternatives.search import Verdict
 from llamarig.plan.short import Place, shortage, used
 from llamarig.plan.types import Plan
+from llamarig.spec.host import HostSpec
 
 _HOPELESS = 1e9
 """MiB that a plan is taken to be short of when something else than memory is wrong with it."""
+
+
+def judged(spec: HostSpec, plan: Plan) -> Verdict:
+    """Whether a plan fits, and what its shortest place is short of; ``spec`` says who accepts a thin margin."""
+    mib = max(shortage(spec, plan).values(), default=0.0)
+    return Verdict(plan.fits, mib if plan.fits or mib > 0 else _HOPELESS)
 
 
 class Tries:
@@ -50,10 +57,7 @@ class Tries:
 
     def verdict(self, changes: tuple[Change, ...]) -> Verdict:
         """Whether it fits, and by how much."""
-        planned = self.plan(changes)
-        short = shortage(self.subject.spec, planned)
-        mib = max(short.values(), default=0.0)
-        return Verdict(planned.fits, mib if planned.fits or mib > 0 else _HOPELESS)
+        return judged(self.subject.spec, self.plan(changes))
 
     def saved(self, changes: tuple[Change, ...]) -> dict[Place, float]:
         """MiB that each place holds less of with these changes."""

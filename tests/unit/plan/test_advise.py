@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def nothing_at_hand(_file: KnownFile) -> Header | None:
     return None
 
 
+@cache
 def advice(gpu: str, **words: object) -> Advice:
     question = Question(card_names(gpu), MODEL, **words)  # type: ignore[arg-type] # keywords of one dataclass
     return advise(question, table(), nothing_at_hand)

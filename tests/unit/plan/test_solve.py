@@ -118,7 +118,7 @@ def test_what_the_model_was_trained_for_bounds_a_card_that_holds_more() -> None:
 def test_the_spec_s_own_limit_bounds_what_costs_nothing() -> None:
     cpu = spec(CPU, {"context": 65_536}, memory={"total-mib": 500_000})
     found = solve(*planned_subject(cpu, {"small": PLAIN}), "slots")
-    assert (found.value, found.bound.by) == (256, "spec")
+    assert (found.value, found.bound.by, found.slot_context) == (256, "spec", 256)
     batch = solve(*planned_subject(cpu, {"small": PLAIN}), "ubatch")
     assert (batch.value, batch.bound.by) == (2048, "batch")
 
@@ -211,7 +211,7 @@ def test_the_command_answers_in_words_and_as_json(tmp_path: Path) -> None:
     assert "box chat: slots" in words.stdout
     assert "bounded by" in words.stdout
     data = json.loads(rig(tmp_path, "plan", "box", "--solve", "n-max", "--json").stdout)
-    assert list(data) == ["host", "service", "solve", "value", "now", "change", "free-mib", "bound"]
+    assert list(data) == ["host", "service", "solve", "value", "now", "change", "free-mib", "slot-context", "bound"]
     assert set(data["bound"]) == {"by", "where", "next", "short-mib"}
     alone = rig(tmp_path, "plan", "box", "--service", "chat")
     assert alone.returncode == 2
