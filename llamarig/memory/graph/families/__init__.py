@@ -15,7 +15,7 @@ A family is a module with ``build(b: Builder) -> None`` that makes the same tens
 - What stays on the host or is written by the caller is ``b.input``; a result that the caller reads is ``is_output``.
 - Give an operation of the engine that writes over its input the name that ``IN_PLACE`` in
   :mod:`llamarig.memory.graph.allocator` has (``"unary"`` stands for silu, sigmoid, tanh and their kin; ``"norm"``,
-  ``"l2_norm"``, ``"clamp"``, ``"cont"``, ``"concat"`` are not in place).
+  ``"l2_norm"``, ``"cont"``, ``"concat"`` are not in place).
 
 Compare with the engine's own figure: tests/unit/memory/graph has the harness.
 """
@@ -32,7 +32,6 @@ from llamarig.memory.graph.families import (
     gemma3n,
     gemma4,
     latent,
-    llama,
     llama4,
     mamba,
     mtp,
@@ -44,7 +43,6 @@ from llamarig.memory.graph.families import (
 Build = Callable[[Builder], None]
 
 BUILDERS: Final[dict[str, Build]] = {
-    **dict.fromkeys(("llama", "mistral3", "qwen2", "qwen3"), llama.build),
     **variants.BUILD,
     **dict.fromkeys(("qwen35", "qwen35moe", "qwen3next"), delta_net.build),
     **dict.fromkeys(("mamba", "mamba2"), mamba.pure),

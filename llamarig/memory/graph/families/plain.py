@@ -47,6 +47,8 @@ class Variant:
     """The rows that go on to the output are chosen after the last layer, not in it."""
     logits: tuple[str, ...] = ()
     """Operations over the logits."""
+    tempered: bool = False
+    """Queries are scaled by their position where the header gives a scale."""
     turned_first: bool = False
     """Queries and keys are turned by their positions before they are normed."""
 
@@ -65,16 +67,19 @@ class _Given:
     last: int
     deep: tuple[Tensor, ...]
     """Rows that are added behind the first layers (DeepStack)."""
+    temperature: Tensor | None
 
 
 def build(b: Builder, variant: Variant = LLAMA) -> None:
     """The graph of one pass."""
     stream, deep = _beginning(b, variant)
     positions = blocks.positions(b, 4 if has_sections(b) else 1)
+    tempered = variant.tempered and b.number("attention.temperature_scale") != 0.0
+    temperature = b.input("f32", 1, 1, b.tokens) if tempered else None
     full = blocks.attention_inputs(b)
     sliding = blocks.attention_inputs(b, sliding=True) if b.shape.window else full
     wanted = blocks.output_rows(b)
-    given = _Given(positions, full, sliding, wanted, len(b.shape.trunk) - 1, deep)
+    given = _Given(positions, full, sliding, wanted, len(b.shape.trunk) - 1, deep, temperature)
     for block in b.layers():
         stream = _layer(b, variant, stream, block, given)
         if block < len(deep):
@@ -140,7 +145,7 @@ def _layer(b: Builder, variant: Variant, stream: Tensor, block: int, given: _Giv
     early, late = variant.norms != "after", variant.norms != "before"
     inputs = given.sliding if b.layer(block).sliding else given.full
     normed = _norm(b, variant, stream, block) if early else stream
-    query, keys, values = _turned(b, variant, normed, block, given.positions)
+    query, keys, values = _turned(b, variant, normed, block, given)
     k_first = bool(b.shape.window)
     result = blocks.attend(b, inputs, block, query, keys, values, soft_cap=variant.soft_cap, k_first=k_first)
     if block == given.last and not variant.late_rows:
@@ -158,16 +163,17 @@ def _layer(b: Builder, variant: Variant, stream: Tensor, block: int, given: _Giv
     return ops.add(between, result) if variant.residual_first else ops.add(result, between)
 
 
-def _turned(
-    b: Builder, variant: Variant, source: Tensor, block: int, positions: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def _turned(b: Builder, variant: Variant, source: Tensor, block: int, given: _Given) -> tuple[Tensor, Tensor, Tensor]:
     """Query, K and V of a layer, the first two normed and turned by their positions."""
+    positions = given.positions
     op = _op(variant)
     query, keys, values = projections(b, source, block, op="" if variant.turned_first else op)
     if variant.rope(b, block):
         query, keys = blocks.rope(query, positions), blocks.rope(keys, positions)
     if variant.turned_first and b.has(f"blk.{block}.attn_q_norm.weight"):
         query, keys = blocks.norm(b, query, block, op=op), blocks.norm(b, keys, block, op=op)
+    if given.temperature is not None:
+        query = ops.mul(query, given.temperature)
     return (ops.elementwise("scale", query) if variant.query_scaled else query), keys, values
 
 
@@ -181,13 +187,18 @@ def after_norm(b: Builder, source: Tensor, block: int) -> Tensor:
     return ops.mul(ops.elementwise("rms_norm", source), weight)
 
 
+_NORMED: Final = frozenset({"gemma3", "qwen3", "qwen3moe", "qwen3vl", "qwen3vlmoe"})
+"""Architectures that norm Q and K, for a header that lists no tensors."""
+
+
 def projections(b: Builder, source: Tensor, block: int, *, op: str = "rms_norm") -> tuple[Tensor, Tensor, Tensor]:
     """Query, K and V by heads; Q and K normed where the model has norms for them: over a head, or over all of them.
 
     ``op`` is empty where the family norms them later.
     """
     layer = b.layer(block)
-    known = b.header.by_name.get(f"blk.{block}.attn_q_norm.weight") if op else None
+    name = f"blk.{block}.attn_q_norm.weight"
+    known = b.header.by_name.get(name) if op else None
     if known is not None and len(known.dims) == 1 and known.dims[0] != layer.k_head:
         query = blocks.project(b, source, block, "attn_q", layer.k_head * layer.heads)
         keys = blocks.project(b, source, block, "attn_k", layer.k_head * layer.kv_heads)
@@ -198,6 +209,6 @@ def projections(b: Builder, source: Tensor, block: int, *, op: str = "rms_norm")
             ops.reshape(values, layer.v_head, layer.kv_heads, b.tokens),
         )
     query, keys, values = blocks.qkv(b, source, block)
-    if known is not None:
+    if op and b.has(name, default=b.shape.architecture in _NORMED):
         query, keys = blocks.norm(b, query, block, op=op), blocks.norm(b, keys, block, op=op)
     return query, keys, values

@@ -82,8 +82,10 @@ _GRANITE = Variant(feed=routed(Routing()), embedding_scaled=True, residual_scale
 _MEAN = Variant(mean=True)
 
 VARIANTS: Final[dict[str, Variant]] = {
-    **dict.fromkeys(("arcee", "exaone", "internlm2", "maincoder", "qwen2vl", "qwen3vl", "seed_oss"), plain.LLAMA),
-    **dict.fromkeys(("ernie4_5", "ernie4_5-moe", "qwen3moe", "qwen3vlmoe"), _EXPERTS),
+    **dict.fromkeys(("arcee", "exaone", "internlm2", "maincoder", "seed_oss"), plain.LLAMA),
+    **dict.fromkeys(("qwen2", "qwen2vl", "qwen3", "qwen3vl"), plain.LLAMA),
+    **dict.fromkeys(("ernie4_5", "ernie4_5-moe", "llama", "qwen3moe", "qwen3vlmoe"), _EXPERTS),
+    "mistral3": Variant(feed=routed(Routing()), tempered=True),
     **dict.fromkeys(("deepseek", "olmoe", "qwen2moe"), _UNWEIGHED),
     **dict.fromkeys(("bailingmoe2", "dots1"), _BY_HEADER),
     **dict.fromkeys(("granite", "granitemoe", "minicpm"), _GRANITE),
