@@ -57,6 +57,14 @@ def test_composed_cuda_host_is_green_and_says_which_proofs_hold() -> None:
     assert "985 MiB, planned 1000" in gpu
 
 
+def test_a_projector_that_the_plan_leaves_to_the_cpu_is_not_looked_for_on_a_card() -> None:
+    case = cuda_case()
+    case.service["modalities"] = ["text", "vision"]
+    assert "chat/projector" in case.judge()
+    case.service["argv"] = [*case.service["argv"], "--no-mmproj-offload"]
+    assert "chat/projector" not in case.judge()
+
+
 def test_recorded_cpu_server_is_red_where_the_plan_says_cuda() -> None:
     """The documents of a real CPU server with /health 200, judged under a plan for a card."""
     case = cpu_case()
