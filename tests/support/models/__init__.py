@@ -37,7 +37,8 @@ def compose(model: Model) -> raw.Composed:
         "attention.layer_norm_epsilon": 1e-6,
         **model.keys,
     }.items():
-        composed.pairs.append(_pair(f"{model.architecture}.{key}", value))
+        whole = key if key.startswith("xielu.") else f"{model.architecture}.{key}"
+        composed.pairs.append(_pair(whole, value))
     weights = Weights(model, composed)
     embedding = (model.embedding, model.vocabulary)
     weights.tensor("token_embd.weight", "Q6_K" if model.tied else "Q4_K", *embedding)

@@ -195,4 +195,57 @@ FURTHER = (
         "openbmb/MiniCPM-2B-sft-bf16",
         tied=True,
     ),
+    Model(
+        "apertus-8b",
+        "apertus",
+        131_072,
+        layouts.APERTUS,
+        {**blocks(32, 4096, 21_504, (32, 8), 65_536)}
+        | {f"xielu.{name}": 0.5 for name in ("alpha_n", "alpha_p", "beta", "eps")},
+        "swiss-ai/Apertus-8B-Instruct-2509",
+    ),
+    Model(
+        "trinity-mini",
+        "afmoe",
+        200_192,
+        layouts.AFMOE,
+        {**blocks(32, 2048, 6144, (32, 4), 131_072), **heads(128), **experts(128, 8, 1024), **_SHARED}
+        | {
+            "expert_shared_count": 1,
+            "expert_gating_func": 2,
+            "leading_dense_block_count": 2,
+            "attention.sliding_window": 2048,
+        },
+        "arcee-ai/Trinity-Mini",
+    ),
+    Model(
+        "mimo-v2-flash",
+        "mimo2",
+        152_576,
+        layouts.MIMO2,
+        {**blocks(48, 4096, 16_384, (64, 8), 262_144), **heads(192, 128), **experts(256, 8, 2048)}
+        | {
+            "attention.head_count_kv": [8 if layer % 6 else 4 for layer in range(48)],
+            "attention.sliding_window": 128,
+            "attention.sliding_window_pattern": [layer % 6 > 0 for layer in range(48)],
+            "attention.value_scale": 0.707,
+            "leading_dense_block_count": 1,
+        },
+        "XiaomiMiMo/MiMo-V2-Flash",
+    ),
+    Model(
+        "step-3.5-flash",
+        "step35",
+        128_896,
+        layouts.STEP35,
+        {**blocks(45, 4096, 11_264, (64, 8), 262_144), **heads(128), **experts(288, 8, 1280, 1280), **_SHARED}
+        | {
+            "attention.head_count": [96 if layer % 4 else 64 for layer in range(45)],
+            "attention.sliding_window": 512,
+            "attention.sliding_window_pattern": [layer % 4 > 0 for layer in range(45)],
+            "expert_gating_func": 2,
+            "leading_dense_block_count": 3,
+        },
+        "stepfun-ai/Step-3.5-Flash",
+    ),
 )

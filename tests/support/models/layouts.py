@@ -26,6 +26,12 @@ class Style:
     """Gate and up in one matrix."""
     gated: bool = False
     """Q carries an output gate of its own width."""
+    attention_gate: bool = False
+    """A matrix of its own gates the attention's output, element by element."""
+    head_gate: bool = False
+    """It gates whole heads."""
+    sinks: bool = False
+    """Sliding layers have attention sinks."""
     shared_gate: bool = False
     """The shared expert has a gate."""
     router_bias: str = ""
@@ -54,6 +60,10 @@ def attention(weights: Weights, layer: int, style: Style, suffix: str = "") -> N
     weights.matrix(layer, "attn_output", heads * value, model.embedding)
     if style.out_bias:
         weights.vector(layer, "attn_output.bias", model.embedding)
+    if style.attention_gate or style.head_gate:
+        weights.matrix(layer, "attn_gate", model.embedding, heads if style.head_gate else heads * value)
+    if style.sinks and model.per_layer("attention.sliding_window_pattern")[layer]:
+        weights.vector(layer, "attn_sinks.weight", heads)
     if style.qk_norm or style.wide_qk_norm:
         weights.vector(layer, "attn_q_norm.weight", head * heads if style.wide_qk_norm else head)
         weights.vector(layer, "attn_k_norm.weight", head * shared if style.wide_qk_norm else head)
@@ -199,5 +209,11 @@ STARCODER2: Layout = partial(
 NEMOTRON: Layout = partial(plain, style=Style(norm_bias=True, dense_gate=False))
 ARCEE: Layout = partial(plain, style=Style(dense_gate=False))
 PHIMOE: Layout = partial(plain, style=Style(bias=True, norm_bias=True, out_bias=True, head_bias=True))
+AFMOE: Layout = partial(
+    plain, style=Style(norms=SANDWICH, qk_norm=True, attention_gate=True, router_bias="exp_probs_b.bias")
+)
+APERTUS: Layout = partial(plain, style=Style(qk_norm=True, dense_gate=False))
+MIMO2: Layout = partial(plain, style=Style(sinks=True, router_bias="exp_probs_b.bias"))
+STEP35: Layout = partial(plain, style=Style(qk_norm=True, head_gate=True, router_bias="exp_probs_b.bias"))
 QWEN35: Layout = delta_net
 QWEN3NEXT: Layout = partial(delta_net, joint_rates=True)

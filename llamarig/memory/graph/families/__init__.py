@@ -48,7 +48,7 @@ BUILDERS: Final[dict[str, Build]] = {
     **dict.fromkeys(("mamba", "mamba2"), mamba.pure),
     **dict.fromkeys(("nemotron_h", "nemotron_h_moe"), mamba.nemotron),
     **dict.fromkeys(("lfm2", "lfm2moe"), short_convolution.build),
-    "deepseek2": latent.build,
+    **dict.fromkeys(("deepseek2", "mistral4"), latent.build),
     "dflash": drafters.dflash,
     "eagle3": drafters.eagle3,
     "gemma3n": gemma3n.build,

@@ -8,7 +8,7 @@ from llamarig.gguf.header import Header
 from llamarig.memory.graph.families.gemma3n import SPARSE
 from llamarig.memory.graph.families.llama4 import NO_ROPE
 
-_WITHOUT_POSITIONS = frozenset({"llama4", "smollm3"})
+_WITHOUT_POSITIONS = frozenset({"afmoe", "llama4", "smollm3"})
 """Architectures that turn no queries in every fourth layer."""
 
 

@@ -32,6 +32,9 @@ class Variant:
     embedding_scaled: bool = False
     query_scaled: bool = False
     residual_scaled: bool = False
+    """So are the rows of both halves before they are added."""
+    attention_scaled: bool = False
+    """So are those of the first half alone, where the header says so (``attention.value_scale``)."""
     mean: bool = False
     """Norms take the mean away (LayerNorm)."""
     norms: Literal["before", "after", "both"] = "before"
@@ -47,6 +50,8 @@ class Variant:
     """The rows that go on to the output are chosen after the last layer, not in it."""
     logits: tuple[str, ...] = ()
     """Operations over the logits."""
+    late_in_layer: bool = False
+    """The norm behind the feed-forward part is its layer's, as all others are."""
     tempered: bool = False
     """Queries are scaled by their position where the header gives a scale."""
     turned_first: bool = False
@@ -147,7 +152,15 @@ def _layer(b: Builder, variant: Variant, stream: Tensor, block: int, given: _Giv
     normed = _norm(b, variant, stream, block) if early else stream
     query, keys, values = _turned(b, variant, normed, block, given)
     k_first = bool(b.shape.window)
-    result = blocks.attend(b, inputs, block, query, keys, values, soft_cap=variant.soft_cap, k_first=k_first)
+    gated = b.has(f"blk.{block}.attn_gate.weight")
+    output = "" if gated else "attn_output"
+    result = blocks.attend(
+        b, inputs, block, query, keys, values, output=output, soft_cap=variant.soft_cap, k_first=k_first
+    )
+    if variant.attention_scaled and b.number("attention.value_scale") not in {0.0, 1.0}:
+        result = ops.elementwise("scale", result)
+    if gated:
+        result = _through_gate(b, normed, result, block)
     if block == given.last and not variant.late_rows:
         result, stream = ops.get_rows(result, given.wanted), ops.get_rows(stream, given.wanted)
         normed = ops.get_rows(normed, given.wanted) if variant.parallel else normed
@@ -158,7 +171,7 @@ def _layer(b: Builder, variant: Variant, stream: Tensor, block: int, given: _Giv
     between = ops.add(_scaled(variant, result), stream)
     result = variant.feed(b, _norm(b, variant, between, block) if early else between, block)
     if late:
-        result = after_norm(b, result, block)
+        result = blocks.norm(b, result, block) if variant.late_in_layer else after_norm(b, result, block)
     result = _scaled(variant, result)
     return ops.add(between, result) if variant.residual_first else ops.add(result, between)
 
@@ -175,6 +188,20 @@ def _turned(b: Builder, variant: Variant, source: Tensor, block: int, given: _Gi
     if given.temperature is not None:
         query = ops.mul(query, given.temperature)
     return (ops.elementwise("scale", query) if variant.query_scaled else query), keys, values
+
+
+def _through_gate(b: Builder, source: Tensor, result: Tensor, block: int) -> Tensor:
+    """The output matrix behind a gate: one for each element, or one for each head."""
+    layer = b.layer(block)
+    width = layer.v_head * layer.heads
+    known = b.header.by_name[f"blk.{block}.attn_gate.weight"]
+    gate = ops.elementwise("unary", blocks.project(b, source, block, "attn_gate", known.dims[1]))
+    if known.dims[1] != width:
+        apart = ops.reshape(result, layer.v_head, layer.heads, b.tokens)
+        result = ops.reshape(ops.mul(apart, ops.reshape(gate, 1, layer.heads, b.tokens)), width, b.tokens)
+    else:
+        result = ops.mul(result, gate)
+    return blocks.project(b, result, block, "attn_output", b.shape.embedding)
 
 
 def _scaled(variant: Variant, source: Tensor) -> Tensor:

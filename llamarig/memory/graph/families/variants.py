@@ -82,7 +82,7 @@ _GRANITE = Variant(feed=routed(Routing()), embedding_scaled=True, residual_scale
 _MEAN = Variant(mean=True)
 
 VARIANTS: Final[dict[str, Variant]] = {
-    **dict.fromkeys(("arcee", "exaone", "internlm2", "maincoder", "seed_oss"), plain.LLAMA),
+    **dict.fromkeys(("apertus", "arcee", "exaone", "internlm2", "maincoder", "seed_oss"), plain.LLAMA),
     **dict.fromkeys(("qwen2", "qwen2vl", "qwen3", "qwen3vl"), plain.LLAMA),
     **dict.fromkeys(("ernie4_5", "ernie4_5-moe", "llama", "qwen3moe", "qwen3vlmoe"), _EXPERTS),
     "mistral3": Variant(feed=routed(Routing()), tempered=True),
@@ -105,7 +105,10 @@ VARIANTS: Final[dict[str, Variant]] = {
     "smollm3": Variant(rope=_not_every_fourth),
     "phi3": Variant(query_scaled=True, residual_first=True),
     "phimoe": Variant(feed=routed(Routing()), query_scaled=True, residual_first=True),
-    "glm4": Variant(norms="both"),
+    "glm4": Variant(norms="both", late_in_layer=True),
+    "afmoe": Variant(feed=_sigmoid, embedding_scaled=True, norms="both", late_in_layer=True, rope=_not_every_fourth),
+    "mimo2": Variant(feed=routed(Routing(gating="sigmoid")), attention_scaled=True),
+    "step35": Variant(feed=_sigmoid, late_rows=True),
     "glm4moe": Variant(feed=_sigmoid),
 }
 
