@@ -36,17 +36,36 @@ RAM_KINDS: tuple[Kind, ...] = (kinds.prompt_cache, kinds.checkpoints)
 """What helps only where RAM is short; less harmful than all else."""
 
 
+_LAST = ("experts-on-cpu", "gpu-layers")
+"""Kinds that cost so much speed that two milder changes together come before them."""
+
+
 def alternatives(subject: Subject, replan: Replan) -> Iterator[dict[str, Any]]:
     """Changes that make the whole host fit, in order of harm, the least of each kind and service.
 
-    When no single change does, pairs of them. Where something else than memory is wrong, nothing is offered: no change
-    of a setting could be planned to fit.
+    When no single change does, or none but moving layers or experts into RAM, pairs of them. Where something else than
+    memory is wrong, nothing is offered: no change of a setting could be planned to fit.
     """
     errors = {finding.code for finding in subject.plan.findings if finding.severity == "error"}
     if not errors or errors - MEMORY_CODES:
         return
     tries = Tries(subject, replan)
     series = list(_series(subject))
+    offered = False
+    for part in ([each for each in series if each.kind not in _LAST], [each for each in series if each.kind in _LAST]):
+        found = list(_singles(part, tries))
+        if not found and part and part[0].kind not in _LAST:
+            found = list(pairs(part, tries))
+        for changes in found:
+            offered = True
+            yield entry(changes, tries)
+    if not offered:
+        for pair in pairs(series, tries):
+            yield entry(pair, tries)
+
+
+def _singles(series: list[Series], tries: Tries) -> Iterator[tuple[Change, ...]]:
+    """Of each series the least harmful change that fits."""
     found: set[tuple[str, str]] = set()
     for each in series:
         if (each.after, each.service) in found:
@@ -54,10 +73,7 @@ def alternatives(subject: Subject, replan: Replan) -> Iterator[dict[str, Any]]:
         change = _least(each, tries)
         if change is not None:
             found.add((each.kind, each.service))
-            yield entry((change,), tries)
-    if not found:
-        for pair in pairs(series, tries):
-            yield entry(pair, tries)
+            yield (change,)
 
 
 def _series(subject: Subject) -> Iterator[Series]:

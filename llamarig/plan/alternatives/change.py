@@ -72,6 +72,8 @@ class Series:
     """Whether each step takes less memory than the one before."""
     scale: Scale = float
     """With what memory falls in a straight line; the number of the step, unless it is known better."""
+    paired: int | None = None
+    """The step at which it stands in a pair whose other half is searched; the last one when not given."""
     after: str = ""
     """The kind of which nothing may fit if this one is to be tried."""
 

@@ -16,6 +16,8 @@ _KV_TYPES = ("f16", "q8_0", "q4_0")
 """Types whose pairs CUDA's flash attention is compiled for by default, widest first."""
 _BITS = 8
 _WHOLE = 100
+_PAIRED = 4
+"""A pair of changes leaves this part of the window that is asked for; with less, something else is to be changed."""
 
 
 def setting(**changes: Any) -> ServiceEdit:
@@ -107,7 +109,9 @@ def context(subject: Subject, name: str) -> Series | None:
     trained = trained_window(subject, name)
     if trained:
         longest = min(longest, trained)
-    return Series("context", name, longest // STEP, lambda at: _window(subject, name, longest - at * STEP))
+    count = longest // STEP
+    paired = min(max((longest - service.context // _PAIRED) // STEP, 0), count - 1) if count else None
+    return Series("context", name, count, lambda at: _window(subject, name, longest - at * STEP), paired=paired)
 
 
 def trained_window(subject: Subject, name: str) -> int:

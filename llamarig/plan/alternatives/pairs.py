@@ -12,7 +12,7 @@ from llamarig.plan.alternatives.tries import Tries
 MOST_PAIRS = 3
 """Pairs that are offered."""
 
-MOST_PLANS = 120
+MOST_PLANS = 48
 """Plans that may be made for one host; a fleet with many hosts that do not fit must still be checked in seconds."""
 
 _SLACK_MIB = 64.0
@@ -24,7 +24,7 @@ def pairs(series: list[Series], tries: Tries) -> Iterator[tuple[Change, Change]]
 
     Each kind is weighed once, at its end; two that cannot make up for what is short are not tried.
     """
-    ends = [(each, each.at(each.count - 1)) for each in series]
+    ends = [(each, each.at(_end(each))) for each in series]
     saved = {number: tries.saved((end,)) for number, (_, end) in enumerate(ends)}
     found = 0
     for first, second in combinations(range(len(ends)), 2):
@@ -46,8 +46,12 @@ def pairs(series: list[Series], tries: Tries) -> Iterator[tuple[Change, Change]]
             yield mildest, harsh.at(at)
 
 
+def _end(series: Series) -> int:
+    return series.count - 1 if series.paired is None else series.paired
+
+
 def _least(mildest: Change, harsh: Series, tries: Tries) -> int | None:
     if not harsh.monotone:
         return next((at for at in range(harsh.count) if tries.fits((mildest, harsh.at(at)))), None)
     before = tries.verdict((mildest,)).short_mib
-    return first_fitting(harsh.count, lambda at: tries.verdict((mildest, harsh.at(at))), before, harsh.scale)
+    return first_fitting(_end(harsh) + 1, lambda at: tries.verdict((mildest, harsh.at(at))), before, harsh.scale)

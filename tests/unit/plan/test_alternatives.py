@@ -166,6 +166,17 @@ def test_two_changes_together_where_no_single_one_is_enough() -> None:
         assert planned_again(base, service, entry).fits, entry
 
 
+def test_a_pair_comes_before_moving_layers_and_leaves_a_window_worth_having() -> None:
+    card = {"blackwell": {"model": "rtx-5070", "bus-id": "01:00.0"}}
+    service = {"accept-margin": None, "projector-gpu": None, "context": 32_768, "kv-cache": {"k": "f16", "v": "f16"}}
+    found = plan(spec(REFERENCE, service, gpus=card))
+    first, last = found.alternatives[0], found.alternatives[-1]
+    assert set(first["change"]) == {"context", "models"}
+    assert first["change"]["context"] >= 32_768 // 4
+    assert planned_again({**REFERENCE, "gpus": card}, service, first).fits
+    assert list(last["change"]) == ["gpu-layers"]
+
+
 def test_where_ram_is_short_its_caches_come_first() -> None:
     found = plan_host(spec(CPU, {"cache-ram-mib": 40_000}), {"small": PLAIN})
     assert not found.fits
