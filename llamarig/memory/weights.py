@@ -6,7 +6,7 @@ from llamarig.gguf.header import Header
 from llamarig.memory import families
 from llamarig.memory.placement.layers import places
 from llamarig.memory.placement.tensor_parts import parts_of
-from llamarig.memory.placement.tensors import block_of, placing
+from llamarig.memory.placement.tensors import block_of, overridden, placing
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Shape
 from llamarig.memory.split import Split
@@ -38,6 +38,8 @@ def weight_bytes(header: Header, shape: Shape, settings: Settings) -> tuple[Spli
     embedding = header.by_name.get("token_embd.weight")
     output = places(shape, settings)[-1]
     tied = "output.weight" not in header.by_name and shape.architecture not in families.CACHELESS
+    # An override holds for both uses, and one tensor in one kind of buffer is loaded once.
+    tied = tied and not overridden(settings, "token_embd.weight")
     if embedding is not None and tied and output is not None:
         # In tensor split no pattern matches its name, so that every card holds all of it.
         for card in range(settings.cards) if parts else (output,):

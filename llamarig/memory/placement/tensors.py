@@ -31,6 +31,11 @@ def block_of(name: str) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
+def overridden(settings: Settings, name: str) -> bool:
+    """Whether an override sets the place of a tensor."""
+    return any(pattern.search(name) for pattern, _ in _compiled(settings.overrides))
+
+
 def placing(shape: Shape, settings: Settings) -> Callable[[str], Place]:
     """A function that gives the place of a tensor by its name.
 
