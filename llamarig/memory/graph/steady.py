@@ -16,6 +16,9 @@ _LONGEST: Final = 16
 _FIRST_TURNS: Final = 2
 """Turns of a pattern that are simulated at first, beside an odd number that is over."""
 
+_FEWEST: Final = 5
+"""Layers that are simulated of any pattern: fewer seldom find a state again."""
+
 State = Hashable
 """What the allocator holds where a layer begins: free blocks, and the places of what is alive."""
 
@@ -60,7 +63,7 @@ class Selection:
         self._count = len(kinds)
         self._stretches = _stretches(kinds)
         for stretch in self._stretches:
-            stretch.keep(_FIRST_TURNS * stretch.period + 1)
+            stretch.keep(max(_FIRST_TURNS * stretch.period + 1, _FEWEST))
 
     @property
     def layers(self) -> list[int]:
