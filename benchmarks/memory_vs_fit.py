@@ -1,12 +1,14 @@
 """Memory as planned against the engine's own fit tool, for the models that people serve.
 
-    python benchmarks/memory_vs_fit.py [--tool TREE=PATH …] [--model NAME …] [--rounds N] [--others N] [--seed N]
-                                       [--record] [--verbose]
+    python benchmarks/memory_vs_fit.py [--tool TREE=PATH …] [--source TREE=FOLDER …] [--model NAME …]
+                                       [--rounds N] [--others N] [--seed N] [--record] [--verbose]
 
-PATH is a ``llama-fit-params`` built for the CPU backend, TREE a name for the engine that it comes from, for example
-``v0.4=build/bin/llama-fit-params``. Without ``--tool`` the reference engine's is built from its locked source
-distribution, once, in the user's cache; that needs cmake and a C++ compiler. The models are headers over holes
-(``tests.support.models``), since the tool reads no weights.
+PATH is a ``llama-fit-params`` built for the CPU backend, TREE the version of its engine, for example
+``v0.4=build/bin/llama-fit-params``. ``--source TREE=FOLDER`` builds it from the engine's sources instead, into the
+user's cache; that needs cmake and a C++ compiler. Without either the reference engine's is built so, from its locked
+source distribution. v0.4.0 as a whole is in the npm package node-llama-cpp 3.21.1, as the git bundle
+``llama/gitRelease.bundle``. The models are headers over holes (``tests.support.models``), since the tool reads no
+weights.
 
 Every column has to be right: weights and context equal to the rounding of the tool's MiB, and the total never below it
 and at most 0.5 % above. ``--record`` writes what the tool printed to ``tests/fixtures/fit/TREE.json``, which
@@ -16,9 +18,11 @@ the unit tests hold the model against.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import random
 import secrets
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -44,31 +48,52 @@ SOURCE = {
 }
 """The reference tree, commit 4df29be4f, as the demo locks it."""
 COMMIT = "4df29be4f"
-BUILD = "10454"
 TOLERANCE = 0.005
 CMAKE = (
     "-DGGML_NATIVE=OFF -DGGML_OPENMP=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_UI=OFF "
-    f"-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_NUMBER={BUILD} -DLLAMA_BUILD_COMMIT={COMMIT} "
+    "-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_NUMBER=1 -DLLAMA_BUILD_COMMIT=unknown "
     "-DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O0 -DCMAKE_CXX_FLAGS=-O0"
 )
 """No optimisation: the tool computes nothing, and so builds in a third of the time."""
 
 
+def tool_in(folder: Path) -> Path:
+    """The fit tool of a build in ``folder``."""
+    return folder / "bin" / "llama-fit-params"
+
+
+def built(name: str, sources: Path) -> Path:
+    """The fit tool of these sources, built anew unless a build of that name is in the user's cache."""
+    folder = cache_root() / "fit-tool" / name
+    if not tool_in(folder).is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run(["cmake", "-S", sources, "-B", folder, *CMAKE.split()], check=True)
+        jobs = str(os.cpu_count() or 1)
+        subprocess.run(["cmake", "--build", folder, "--target", "llama-fit-params", "-j", jobs], check=True)
+    return tool_in(folder)
+
+
 def reference_tool() -> Path:
     """The reference engine's fit tool, built on the first call."""
-    folder = cache_root() / "fit-tool" / f"b{BUILD}-{COMMIT}"
-    tool = folder / "build" / "bin" / "llama-fit-params"
+    tool = tool_in(cache_root() / "fit-tool" / COMMIT)
     if tool.is_file():
         return tool
     archive = artifacts.source({"source": SOURCE, "commit": COMMIT}, ROOT).path
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+    with tempfile.TemporaryDirectory() as scratch:
         with tarfile.open(archive) as sdist:
             sdist.extractall(scratch, filter="data")
         (tree,) = Path(scratch).glob("*/vendor/llama.cpp")
-        subprocess.run(["cmake", "-S", tree, "-B", folder / "build", *CMAKE.split()], check=True)
-        subprocess.run(["cmake", "--build", folder / "build", "--target", "llama-fit-params", "-j"], check=True)
-    return tool
+        return built(COMMIT, tree)
+
+
+def tools_of(given: list[str], sources: list[str]) -> dict[str, Path]:
+    """The fit tools by version: those given, those of given sources, or else the reference engine's."""
+    tools = {tree: Path(path) for tree, path in (pair.split("=", 1) for pair in given)}
+    for tree, folder in (pair.split("=", 1) for pair in sources):
+        tools[tree] = built(
+            f"{tree}-{hashlib.sha256(str(Path(folder).resolve()).encode()).hexdigest()[:12]}", Path(folder)
+        )
+    return tools or {REFERENCE: reference_tool()}
 
 
 def ask(tool: Path, model: Path, drawn: fit.Drawn) -> fit.Columns | None:
@@ -133,6 +158,7 @@ def main() -> int:
     """Compare and print one row per tree; 1 when a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", action="append", default=[], metavar="TREE=PATH")
+    parser.add_argument("--source", action="append", default=[], metavar="TREE=FOLDER", help="sources to build it from")
     parser.add_argument("--model", action="append", default=[], metavar="NAME", choices=list(models.MODELS))
     parser.add_argument("--rounds", type=int, default=20, help="settings for each model of the bar, or those named")
     parser.add_argument("--others", type=int, default=0, help="settings for each model of the other architectures")
@@ -142,13 +168,13 @@ def main() -> int:
     options = parser.parse_args()
     seed = secrets.randbelow(1 << 32) if options.seed is None else options.seed
     print(f"seed {seed}")
-    tools = dict(pair.split("=", 1) for pair in options.tool) or {REFERENCE: str(reference_tool())}
+    tools = tools_of(options.tool, options.source)
     rounds = dict.fromkeys(options.model or [model.name for model in LARGE], options.rounds)
     if options.others:
         rounds |= {name: options.others for name in models.MODELS if name not in rounds}
     rows, met_all = [], True
     for tree, tool in tools.items():
-        cases = collect(Path(tool), rounds, seed)
+        cases = collect(tool, rounds, seed)
         if options.record:
             origin = (
                 f"recorded by benchmarks/memory_vs_fit.py from llama-fit-params of {tree}, CPU backend, seed {seed}"
