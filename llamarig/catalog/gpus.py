@@ -13,7 +13,7 @@ from llamarig.catalog.data import Entry, read
 Flavour = Literal["open", "proprietary"]
 """Of the driver's kernel modules."""
 
-Positive = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0.0)]
 
 
 class Generation(Entry):

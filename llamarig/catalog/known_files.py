@@ -43,7 +43,7 @@ class FileEntry(Entry):
     quant: Label | None = None
     """The publisher's label; None for a projector."""
     size: Annotated[int, Field(gt=0)] | None = None
-    size_gb: Annotated[float, Field(gt=0)] | None = None
+    size_gb: Annotated[float, Field(gt=0.0)] | None = None
     revision: Commit | None = None
     """The repository's own when not given."""
     sha256: Sha256 | None = None
