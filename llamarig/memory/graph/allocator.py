@@ -105,7 +105,7 @@ class Allocator:
         )
 
     def _place(self, tensor: Tensor) -> None:
-        if tensor.owned or tensor.root is not None or tensor.place >= 0:
+        if tensor.owned or tensor.root is not None or tensor.lies >= 0:
             return
         tensor.owned = True
         self._live[id(tensor)] = tensor

@@ -15,6 +15,7 @@ def view(source: Tensor, extent: Extent, *, op: str = "view", packed: bool = Fal
     """
     tensor = Tensor(op, source.kind, extent, (source,), _reach(source, extent) if size < 0 else size)
     tensor.root = source if source.root is None else source.root
+    tensor.lies = source.lies
     tensor.packed = packed
     return tensor
 
@@ -93,6 +94,7 @@ def set_rows(target: Tensor, rows: Tensor, ids: Tensor) -> Tensor:
     """``target`` with ``rows`` written into it: a view of it that counts as computed."""
     tensor = Tensor("set_rows", target.kind, target.extent, (rows, ids, target), target.size)
     tensor.root = target if target.root is None else target.root
+    tensor.lies = target.lies
     return tensor
 
 

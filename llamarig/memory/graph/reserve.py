@@ -100,7 +100,8 @@ def simulate(header: Header, shape: Shape, work: Pass, settings: Settings, build
         builder = Builder(header, shape, work, placement, selection.layers)
         build(builder)
         sizes, states = _allocate(builder, shape, settings)
-        if selection.has_settled(states):
+        # A head's pass goes through none of the trunk's layers.
+        if not states or selection.has_settled(states):
             break
     if settings.split_mode == "tensor" and placement.cards:
         sizes = [sizes[0]] * settings.cards + sizes[1:]
@@ -116,9 +117,7 @@ def _kinds(header: Header, shape: Shape, placement: Placement) -> list[Hashable]
     if placement.cards and not placement.everything_on_cards:
         return list(trunk)
     blocks = header.block_tensors
-    return [
-        (shape.layers[number], placement.of(number), blocks.get(number), mark(header, number)) for number in trunk
-    ]
+    return [(shape.layers[number], placement.of(number), blocks.get(number), mark(header, number)) for number in trunk]
 
 
 def _allocate(builder: Builder, shape: Shape, settings: Settings) -> tuple[list[int], dict[int, Hashable]]:

@@ -78,7 +78,7 @@ def _start(tensor: Tensor, machine: Machine) -> int:
         for source in tensor.inputs:
             if source.is_weight:
                 worth = machine.offload and not tensor.host_only and _rows_of(tensor) >= _WORTH_COPYING
-                return 0 if source.place == host and worth else source.place
+                return 0 if source.lies == host and worth else source.lies
     return NOWHERE
 
 
@@ -110,15 +110,6 @@ def _assign(graph: Graph, machine: Machine) -> None:
             if source.backend < 0:
                 source.backend = node.backend if source.root is None else source.root.backend
         node.backend = max(node.backend, 0)
-
-
-def _where(tensor: Tensor) -> int:
-    """Backend whose memory holds a tensor's data."""
-    if tensor.lies >= 0:
-        return tensor.lies
-    if tensor.backend < 0 and tensor.root is not None:
-        return tensor.root.backend
-    return tensor.backend
 
 
 class _Splitter:
@@ -159,23 +150,29 @@ class _Splitter:
         for number, node in enumerate(self.graph.nodes):
             if node.op in VIEWS:
                 continue
-            if split is None or node.backend != split.backend or (split.inputs and self._crowded(node, split)):
-                split = _Split(node.backend, number if split else 0)
+            inputs, backend = node.inputs, node.backend
+            away = [
+                i for i, source in enumerate(inputs) if (source.backend if source.lies < 0 else source.lies) != backend
+            ]
+            if split is None or backend != split.backend or (away and self._is_crowded(split, inputs, away)):
+                split = _Split(backend, number if split else 0)
                 self.splits.append(split)
-            for index, source in enumerate(node.inputs):
-                if self.copies > 1 and source.is_input:
-                    self._copy_at_caller(source)
-                if _where(source) != split.backend:
-                    node.inputs[index] = self._copy(source, split)
+            if self.copies > 1:
+                for source in inputs:
+                    if source.is_input:
+                        self._copy_at_caller(source)
+            for index in away:
+                inputs[index] = self._copy(inputs[index], split)
 
-    def _crowded(self, node: Tensor, split: _Split) -> bool:
+    def _is_crowded(self, split: _Split, inputs: list[Tensor], away: list[int]) -> bool:
         """Whether a new split frees weights copied before, or the split has too many inputs."""
+        if not split.inputs:
+            return False
         full = len(split.inputs) >= _MOST_INPUTS
-        for source in node.inputs:
-            away = _where(source) != split.backend
-            if away and (source.is_weight or (full and (id(source), split.backend) not in self.copied)):
-                return True
-        return False
+        return any(
+            inputs[index].is_weight or (full and (id(inputs[index]), split.backend) not in self.copied)
+            for index in away
+        )
 
     def _copy_at_caller(self, source: Tensor) -> None:
         """A pipeline keeps one set of the caller's inputs for each pass in flight."""
@@ -208,5 +205,6 @@ def _dependency(source: Tensor) -> Tensor:
     """Keeps ``source`` until it has been copied; it computes nothing."""
     tensor = Tensor("none", source.kind, source.extent, (source,), source.size)
     tensor.root = source if source.root is None else source.root
+    tensor.lies = source.lies
     tensor.backend = source.backend
     return tensor

@@ -35,8 +35,8 @@ class Tensor:
     """Written by the caller before each pass."""
     is_output = False
     """Read by the caller after each pass, so that nothing may take its place."""
-    place = NOWHERE
-    """Backend whose buffer already holds it (a weight, a cache)."""
+    lies = NOWHERE
+    """Backend whose buffer already holds its data (a weight, a cache, a view of one)."""
     is_weight = False
     pinned = NOWHERE
     """Backend that the graph's author chose for it."""
@@ -83,11 +83,6 @@ class Tensor:
         """Number of rows: elements over the first dimension."""
         return self.extent[1] * self.extent[2] * self.extent[3]
 
-    @property
-    def lies(self) -> int:
-        """Backend whose buffer already holds its data, or :data:`NOWHERE`."""
-        return self.place if self.root is None else self.root.place
-
 
 class Graph:
     """Nodes in the order of computation, and leafs: what is not computed."""
@@ -117,6 +112,6 @@ def graph_input(kind: str, first: int, second: int = 1, third: int = 1, fourth: 
 def stored(place: int, extent: Extent, size: int, *, kind: str = "stored", weight: bool = True) -> Tensor:
     """A weight or a cache of ``size`` bytes in a buffer of backend ``place``."""
     tensor = Tensor("none", kind, extent, (), size)
-    tensor.place = place
+    tensor.lies = place
     tensor.is_weight = weight
     return tensor

@@ -25,7 +25,7 @@ def copies(tensors: list[Tensor], backend: int, size: int) -> list[Tensor]:
     return [
         item
         for item in tensors
-        if item.op == "none" and item.root is None and item.backend == backend and item.size == size and item.place < 0
+        if item.op == "none" and item.root is None and item.backend == backend and item.size == size and item.lies < 0
     ]
 
 
