@@ -43,6 +43,8 @@ def placing(shape: Shape, settings: Settings) -> Callable[[str], Place]:
     the block's card; tensors of the output are where the output is. Source: ``buft_for_tensor`` in
     src/llama-model-loader.cpp; ``--n-cpu-moe`` in common/arg.cpp is a list of such overrides, rendered last.
     """
+    if settings.backend == "cpu":
+        return lambda _name: None
     where = places(shape, settings)
     patterns = _compiled(settings.overrides)
     experts = re.compile(EXPERTS) if settings.cpu_experts else None

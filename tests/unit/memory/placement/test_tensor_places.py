@@ -93,6 +93,14 @@ def test_a_pattern_may_bring_the_embedding_to_a_card() -> None:
     assert "weights" not in found.host
 
 
+def test_without_cards_everything_is_in_ram() -> None:
+    """As the fit tool is asked on a host, whatever the service's own cards are."""
+    settings = replace(ONE, backend="cpu", cards=2, overrides=(("ffn_down", 1),), cpu_experts=2)
+    found = estimate(MODEL, settings)
+    assert found.devices == ()
+    assert found.host["weights"] == pytest.approx(sum(tensor.size for tensor in MODEL.tensors) / MIB)
+
+
 def test_a_tied_embedding_is_in_ram_and_again_with_the_output() -> None:
     tied = experts(tied=True)
     embedding = 1024 * 1000 * 2 / MIB
