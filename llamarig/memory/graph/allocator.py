@@ -84,9 +84,6 @@ class Allocator:
             self._place(leaf)
         _count(nodes)
         for node in nodes:
-            for source in node.inputs:
-                if not source.owned and source.op == "none":
-                    self._place(source)
             if node.root is None and not node.owned:
                 self._place(node)
             for source in node.inputs:
