@@ -12,6 +12,7 @@ from llamarig.plan.types import Plan, ServicePlan
 from llamarig.render import wanted as place
 from llamarig.render.arguments import flags_of, value_of
 from llamarig.render.build import packages, release
+from llamarig.render.driver import driver
 from llamarig.render.models import wanted_models
 from llamarig.render.probe import PROGRAM, config_path, is_socket, probe_config
 from llamarig.render.text import fill, verbatim
@@ -200,5 +201,6 @@ def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
         credentials=_credentials(spec),
         services=tuple(_service(spec, plan, name) for name in spec.services),
         cards=_cards(spec, plan),
+        driver=driver(spec, project_root),
         system=f"{spec.os.distribution} {spec.os.release}",
     )

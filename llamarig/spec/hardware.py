@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from llamarig.spec.base import Lockable, MiB, Name, OneLine, SpecModel
+from llamarig.spec.base import Lockable, MiB, Name, OneLine, RelativePath, SpecModel, Unlocked
 
 BusId = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{4}([0-9a-f]{4})?:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
 """A PCI address as lspci prints it, ``01:00.0`` or ``0000:01:00.0``."""
@@ -62,6 +62,10 @@ class Gpu(SpecModel):
     """What is said of the card, to be held against its data sheet; nothing is planned with it."""
 
 
+Fingerprint = Annotated[str, StringConstraints(pattern=r"^([0-9A-F]{40}|[0-9A-F]{64})$")]
+"""Of an OpenPGP key, whole."""
+
+
 class Driver(SpecModel):
     """The NVIDIA driver, pinned to one version."""
 
@@ -72,7 +76,11 @@ class Driver(SpecModel):
     flavour: Literal["open", "proprietary"]
     """Of the kernel modules; Blackwell needs ``open``, what is older than Turing ``proprietary``."""
     location: OneLine | None = None
-    """URL of the mirror or path of the directory, for those two sources."""
+    """URL of the mirror, or path of the directory on the host: a flat, signed apt repository."""
+    key: RelativePath | None = None
+    """File below the project with the public key that signs the repository, armoured or not."""
+    key_fingerprint: Fingerprint | Unlocked | None = None
+    """The whole fingerprint of that key, 40 or 64 upper-case hexadecimal digits, as its issuer tells it."""
 
 
 class Cuda(SpecModel):
