@@ -18,14 +18,11 @@ the unit tests hold the model against.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import random
 import secrets
-import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from functools import partial
 from itertools import islice
@@ -34,66 +31,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from llamarig.converge import artifacts  # noqa: E402 - found below the checkout
-from llamarig.converge.store.shelf import cache_root  # noqa: E402
-from tests.support import models  # noqa: E402
-from tests.support.models import fit  # noqa: E402
+from tests.support import models  # noqa: E402 - found below the checkout
+from tests.support.models import fit, tools  # noqa: E402
 from tests.support.models.large import LARGE  # noqa: E402
 
-REFERENCE = "v0.1"
-SOURCE = {
-    "kind": "sdist",
-    "ref": "llama_cpp_python==0.3.35",
-    "sha256": "1139dbb54509074b70893fab8554e3b079aa9f4d312058ce4018ef0019e3de12",
-}
-"""The reference tree, commit 4df29be4f, as the demo locks it."""
-COMMIT = "4df29be4f"
 TOLERANCE = 0.005
-CMAKE = (
-    "-DGGML_NATIVE=OFF -DGGML_OPENMP=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_UI=OFF "
-    "-DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_NUMBER=1 -DLLAMA_BUILD_COMMIT=unknown "
-    "-DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O0 -DCMAKE_CXX_FLAGS=-O0"
-)
-"""No optimisation: the tool computes nothing, and so builds in a third of the time."""
-
-
-def tool_in(folder: Path) -> Path:
-    """The fit tool of a build in ``folder``."""
-    return folder / "bin" / "llama-fit-params"
-
-
-def built(name: str, sources: Path) -> Path:
-    """The fit tool of these sources, built anew unless a build of that name is in the user's cache."""
-    folder = cache_root() / "fit-tool" / name
-    if not tool_in(folder).is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run(["cmake", "-S", sources, "-B", folder, *CMAKE.split()], check=True)
-        jobs = str(os.cpu_count() or 1)
-        subprocess.run(["cmake", "--build", folder, "--target", "llama-fit-params", "-j", jobs], check=True)
-    return tool_in(folder)
-
-
-def reference_tool() -> Path:
-    """The reference engine's fit tool, built on the first call."""
-    tool = tool_in(cache_root() / "fit-tool" / COMMIT)
-    if tool.is_file():
-        return tool
-    archive = artifacts.source({"source": SOURCE, "commit": COMMIT}, ROOT).path
-    with tempfile.TemporaryDirectory() as scratch:
-        with tarfile.open(archive) as sdist:
-            sdist.extractall(scratch, filter="data")
-        (tree,) = Path(scratch).glob("*/vendor/llama.cpp")
-        return built(COMMIT, tree)
-
-
-def tools_of(given: list[str], sources: list[str]) -> dict[str, Path]:
-    """The fit tools by version: those given, those of given sources, or else the reference engine's."""
-    tools = {tree: Path(path) for tree, path in (pair.split("=", 1) for pair in given)}
-    for tree, folder in (pair.split("=", 1) for pair in sources):
-        tools[tree] = built(
-            f"{tree}-{hashlib.sha256(str(Path(folder).resolve()).encode()).hexdigest()[:12]}", Path(folder)
-        )
-    return tools or {REFERENCE: reference_tool()}
 
 
 def ask(tool: Path, model: Path, drawn: fit.Drawn) -> fit.Columns | None:
@@ -168,12 +110,12 @@ def main() -> int:
     options = parser.parse_args()
     seed = secrets.randbelow(1 << 32) if options.seed is None else options.seed
     print(f"seed {seed}")
-    tools = tools_of(options.tool, options.source)
+    chosen = tools.chosen(options.tool, options.source, "llama-fit-params")
     rounds = dict.fromkeys(options.model or [model.name for model in LARGE], options.rounds)
     if options.others:
         rounds |= {name: options.others for name in models.MODELS if name not in rounds}
     rows, met_all = [], True
-    for tree, tool in tools.items():
+    for tree, tool in chosen.items():
         cases = collect(tool, rounds, seed)
         if options.record:
             origin = (

@@ -64,6 +64,17 @@ RECURRENT = (
         tied=True,
     ),
     Model(
+        "qwen35-0.8b-mtp",
+        "qwen35",
+        248_320,
+        layouts.QWEN35,
+        {**blocks(25, 1024, 3584, (8, 2), 262_144), **heads(256), **_ssm(2048, 128, 16, 16)}
+        | {"rope.dimension_count": 64, "rope.dimension_sections": [11, 11, 10, 0], "full_attention_interval": 4}
+        | {"nextn_predict_layers": 1},
+        "Qwen/Qwen3.5-0.8B",
+        tied=True,
+    ),
+    Model(
         "lfm2-1.2b",
         "lfm2",
         65_536,
