@@ -38,6 +38,10 @@ class RigError(Exception):
     fix: str = ""
     code: ExitCode = ExitCode.BAD_INPUT
 
+    def __reduce__(self) -> tuple[type[RigError], tuple[str, str, str, str, ExitCode]]:
+        """Exceptions are copied between processes by their arguments, of which a dataclass leaves none."""
+        return RigError, (self.what, self.where, self.why, self.fix, self.code)
+
     def __str__(self) -> str:
         lines = [self.what if not self.where else f"{self.where}: {self.what}"]
         if self.why:

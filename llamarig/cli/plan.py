@@ -32,7 +32,7 @@ def plan(
     """Compute memory, arguments and findings before anything is touched."""
     import gc
 
-    from llamarig.plan import plan_json, plan_project
+    from llamarig.plan import plan_json, plan_projects
 
     # Nothing here makes cycles, and looking for some is a sixth of a fleet's plan.
     gc.disable()
@@ -45,7 +45,7 @@ def plan(
 
         show_solutions(solutions(specs, root, solve, service), json_)
         return
-    plans = [plan_project(spec, root) for spec in specs]
+    plans = plan_projects(specs, root)
     if html is not None:
         _write_pages(specs, plans, html, quiet=json_)
     if json_:

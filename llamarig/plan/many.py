@@ -1,0 +1,44 @@
+"""Plans many hosts: each by itself, on all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from llamarig.plan.headers import plan_project
+from llamarig.plan.types import Plan
+from llamarig.spec.host import HostSpec
+
+WORTHWHILE = 48
+"""Hosts from which on further processes are worth their start."""
+_PART = 16
+"""Hosts that a process is handed at once."""
+
+_work: tuple[Sequence[HostSpec], Path] | None = None
+"""What a child finds in its memory; specs are not copied to it one by one."""
+
+
+def plan_projects(specs: Sequence[HostSpec], project_root: Path) -> list[Plan]:
+    """A plan a spec, in their order; nothing is kept from one host to the next.
+
+    Raises the first error of a host whose headers or measurement cannot be read.
+    """
+    global _work  # noqa: PLW0603 - children are forked and read it; it lives for this call alone
+    cores = len(os.sched_getaffinity(0))
+    if len(specs) < WORTHWHILE or cores < 2 or "fork" not in multiprocessing.get_all_start_methods():  # noqa: PLR2004 - one core has nobody to share with
+        return [plan_project(spec, project_root) for spec in specs]
+    _work = specs, project_root
+    try:
+        with multiprocessing.get_context("fork").Pool(cores) as pool:
+            return pool.map(_planned, range(len(specs)), chunksize=_PART)
+    finally:
+        _work = None
+
+
+def _planned(number: int) -> Plan:
+    if _work is None:
+        raise RuntimeError("a child has nothing to plan")
+    specs, project_root = _work
+    return plan_project(specs[number], project_root)
