@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from llamarig.errors import RigError
 from llamarig.gguf import Header
 from llamarig.memory import Beside, Estimate, estimate, projector_mib
-from llamarig.memory.process import host_base_mib, residues_mib
+from llamarig.memory.process import SEVERAL_RESIDUES_MIB, host_base_mib, residues_mib
+from llamarig.memory.projector import encoded_mib
 from llamarig.memory.units import MIB
 from llamarig.plan.devices import room_of
 from llamarig.plan.settings import draft_card, model_cards, projector_card, settings_of, visible_cards
@@ -231,4 +232,15 @@ def _projector(load: Load, spec: HostSpec, name: str, service: Service, headers:
             )
         )
         return
-    load.put(projector_card(spec, service), "projector", projector_mib(int(size * MIB)))
+    card = projector_card(spec, service)
+    header = headers.get(f"{service.model}/projector")
+    encoded = encoded_mib(int(size * MIB), header, service.image_max_tokens, on_card=card is not None)
+    if encoded is None:
+        load.put(card, "projector", projector_mib(int(size * MIB)))
+        return
+    on_card, in_ram = encoded
+    if card is not None:
+        load.put(card, "projector", on_card)
+        if "process" not in load.cards[card]:
+            load.put(card, "process", SEVERAL_RESIDUES_MIB[1])
+    load.put(None, "projector", in_ram)

@@ -223,3 +223,30 @@ def test_settings_that_the_engine_refuses_are_a_finding() -> None:
     planned = plan_host(found(service), HEADERS | {"qwen": uncut}, with_alternatives=False)
     assert "settings-refused" in codes(planned)
     assert not planned.fits
+
+
+def test_a_projector_whose_encoder_is_known_is_counted_with_its_buffers() -> None:
+    known = header_of(
+        raw.Composed()
+        .add("general.architecture", raw.STRING, "clip")
+        .add("clip.projector_type", raw.STRING, "qwen3vl_merger")
+        .add("clip.vision.embedding_length", raw.U32, 1152)
+        .add("clip.vision.feed_forward_length", raw.U32, 4304)
+        .add("clip.vision.attention.head_count", raw.U32, 16)
+        .add("clip.vision.patch_size", raw.U32, 16)
+        .add("clip.vision.image_size", raw.U32, 768)
+        .add("clip.vision.projection_dim", raw.U32, 5120)
+    )
+    headers = HEADERS | {"qwen/projector": known}
+
+    def planned(service: dict[str, Any] | None = None) -> Plan:
+        return plan_host(found(service), headers, with_alternatives=False)
+
+    apart = terms(planned())[1]
+    assert apart["projector"] == pytest.approx(927_607_488 / (1 << 20) + 248.10, abs=0.01)
+    assert apart["process"] == SEVERAL_RESIDUES_MIB[1]
+    assert planned().ram.services["chat"]["projector"] == pytest.approx(24.93, abs=0.01)
+    beside = terms(planned({"projector-gpu": None}))[0]
+    assert beside["projector"] == apart["projector"]
+    assert beside["process"] == CUDA_RESIDUE_MIB
+    assert terms(planned({"image-max-tokens": 4096}))[1]["projector"] > apart["projector"] + 200
