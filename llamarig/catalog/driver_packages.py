@@ -33,7 +33,9 @@ class DriverPackages(Entry):
         ``source`` is ``debian`` for Debian's own packages, else ``nvidia``.
         """
         key = (source, distribution, flavour)
-        return next((tuple(each.ask) for each in self.sets if (each.source, each.distribution, each.flavour) == key), ())
+        return next(
+            (tuple(each.ask) for each in self.sets if (each.source, each.distribution, each.flavour) == key), ()
+        )
 
 
 @cache

@@ -9,6 +9,7 @@ Kind = Literal[
     "package",
     "user",
     "directory",
+    "driver",
     "release",
     "model",
     "credential",

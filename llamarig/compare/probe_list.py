@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from llamarig.render.wanted import Wanted
+from llamarig.render.wanted import Wanted, WantedDriver
+
+
+def _driver(wanted: WantedDriver | None) -> dict[str, Any] | None:
+    if wanted is None:
+        return None
+    return {
+        "packages": list(wanted.packages),
+        "own": list(wanted.own),
+        "apart": list(wanted.apart),
+        "other": list(wanted.other),
+        "files": {file.path: file.sha256 for file in wanted.files},
+        "stale": list(wanted.stale),
+        "stale-packages": list(wanted.stale_packages),
+        "unit": wanted.unit,
+    }
 
 
 def probe_list(wanted: Wanted, deep: bool = False) -> dict[str, Any]:
@@ -15,6 +30,7 @@ def probe_list(wanted: Wanted, deep: bool = False) -> dict[str, Any]:
         "directories": [path for path, _, _, _ in wanted.directories],
         "packages": list(wanted.packages),
         "users": [user.name for user in wanted.users],
+        "driver": _driver(wanted.driver),
         "release": wanted.release.id,
         "models": [{"path": model.path, "links": list(model.links)} for model in wanted.models],
         "credentials": [entry.path for entry in wanted.credentials],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llamarig.compare import content, kept, running, system
+from llamarig.compare import content, driver, kept, running, system
 from llamarig.compare.act import fit
 from llamarig.compare.action import ORDER, Action
 from llamarig.compare.load import wanted_from_json
@@ -29,6 +29,7 @@ def compare(wanted: Wanted | Mapping[str, Any], observed: Mapping[str, Any]) -> 
         *system.packages(view),
         *system.users(view),
         *system.directories(view),
+        *driver.driver(view),
         *content.release(view),
         *content.models(view),
         *system.credentials(view),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llamarig.compare import compare, learn, running
+from llamarig.compare import compare, driver, learn, running
 from llamarig.compare.action import ORDER, Action
 from llamarig.compare.load import wanted_from_json
 from llamarig.compare.view import view_of
@@ -54,6 +54,7 @@ def decide(wanted: dict[str, Any], observed: dict[str, Any], *, full: bool = Fal
             subjects.append("*")
         if subjects:
             todo[kind] = subjects
-    stuck = tuple(running.stuck(view_of(known, observed)))
+    view = view_of(known, observed)
+    stuck = (*driver.stuck(view), *running.stuck(view))
     learned = None if known == given else known.to_json()
     return Decision(tuple(actions), todo, restarts_of(wanted, actions), stuck, learned)

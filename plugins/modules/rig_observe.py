@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils import rig_runtime, rig_store, rig_system
+from ansible.module_utils import rig_nvidia, rig_runtime, rig_store, rig_system
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_files import Hasher
 
@@ -80,6 +80,14 @@ def _models(probe: dict[str, Any]) -> tuple[list[str], list[str]]:
     return paths, links
 
 
+def _driver(probe: Any, hasher: Hasher) -> dict[str, Any] | None:
+    if not isinstance(probe, dict):
+        return None
+    expected = probe["files"] if isinstance(probe.get("files"), dict) else {}
+    files = {path: rig_store.small_file(path, hasher, sha256) for path, sha256 in expected.items()}
+    return rig_nvidia.observe(probe) | {"files": files}
+
+
 def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict[str, Any]:
     """Everything that the probe list asks for."""
     record, state = rig_store.record(rig_store.RECORD)
@@ -137,6 +145,7 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         "former": rig_store.state(rig_store.FORMER),
         "systemd": Path("/run/systemd/system").is_dir(),
         "gpus": rig_system.gpus(),
+        "driver": _driver(probe.get("driver"), hasher),
     }
 
 

@@ -1,0 +1,218 @@
+"""What is on a host of the NVIDIA driver: packages, modules by kernel, what is loaded, Secure Boot. Files alone are
+read: dpkg's and dkms's own, /boot, /lib/modules, /sys and /proc; no tool is started."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.rig_files import UnusualFileError, read_kernel, read_small
+
+DPKG = "/var/lib/dpkg/status"
+DKMS = "/var/lib/dkms"
+WANTS = "/etc/systemd/system/multi-user.target.wants"
+_GONE = ("not-installed", "config-files")
+_EFI = "/sys/firmware/efi"
+_SECURE_BOOT = f"{_EFI}/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+"""UEFI specification, 3.3: four octets of attributes, then 1 when it is on."""
+_SHIM = "605dab50-e046-4300-abb6-3dd810dd8b23"
+_ENROLLED = (
+    f"{_EFI}/mok-variables/MokListRT",
+    f"{_EFI}/efivars/MokListRT-{_SHIM}",
+    f"{_EFI}/efivars/db-d719b2cb-3d3a-4596-a3bc-dad00e67656f",
+)
+"""Where the kernel and shim tell which keys a machine's owner has enrolled; a certificate stands in it as it is."""
+_PENDING = (f"{_EFI}/efivars/MokNew-{_SHIM}",)
+KEYS = ("/var/lib/dkms/mok.pub", "/var/lib/shim-signed/mok/MOK.der")
+"""Certificates that dkms signs with: Debian's, Ubuntu's."""
+_NOUVEAU = ("nouveau", "nova_core")
+_RUN_FILE = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
+_STATUS_WORDS = 3
+
+
+def is_own(name: str, own: list[str], apart: list[str]) -> bool:
+    """Whether a package carries the driver's version."""
+    plain = name.partition(":")[0]
+    return any(fnmatch.fnmatchcase(plain, each) for each in own) and not any(
+        fnmatch.fnmatchcase(plain, each) for each in apart
+    )
+
+
+def packages(names: list[str], own: list[str], apart: list[str], root: str = "") -> dict[str, dict[str, Any]]:
+    """The named packages and those that carry the driver's version, as dpkg has them; those of which no file is left
+    are not among them. One of a foreign architecture is ``name:arch``."""
+    try:
+        table = read_small(root + DPKG, 64 << 20).decode("utf-8", "replace")
+    except UnusualFileError:
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    for stanza in table.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line and line[:1] != " ")
+        name, words = fields.get("Package", "").strip(), fields.get("Status", "").split()
+        if not name or len(words) != _STATUS_WORDS or words[2] in _GONE:
+            continue
+        if name in names or is_own(name, own, apart):
+            foreign = fields.get("Architecture", "") not in ("amd64", "all")
+            key = f"{name}:{fields['Architecture']}" if foreign and "Architecture" in fields else name
+            found[key] = {"version": fields.get("Version", ""), "state": words[2], "held": words[0] == "hold"}
+    return found
+
+
+def half_done(root: str = "") -> list[str]:
+    """Packages that dpkg has begun and not finished, of any name."""
+    try:
+        table = read_small(root + DPKG, 64 << 20).decode("utf-8", "replace")
+    except UnusualFileError:
+        return []
+    found = []
+    for stanza in table.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line and line[:1] != " ")
+        words = fields.get("Status", "").split()
+        if len(words) == _STATUS_WORDS and (words[2] not in ("installed", *_GONE) or words[1] != "ok"):
+            found.append(fields.get("Package", ""))
+    return found
+
+
+def _names(path: str) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(path))
+    except OSError:
+        return []
+
+
+def bootable(root: str = "") -> list[str]:
+    """Kernels that could boot: those whose image lies in /boot."""
+    return [name.removeprefix("vmlinuz-") for name in _names(f"{root}/boot") if name.startswith("vmlinuz-")]
+
+
+def _modules(root: str) -> list[tuple[str, str]]:
+    """(name, version) of every NVIDIA module that dkms knows."""
+    base = f"{root}{DKMS}"
+    return [
+        (name, version)
+        for name in _names(base)
+        if name.startswith("nvidia")
+        for version in _names(f"{base}/{name}")
+        if Path(f"{base}/{name}/{version}/source").is_symlink()
+    ]
+
+
+def _built(base: str, kernel: str) -> str:
+    """The architecture for which a module is built for a kernel, empty when for none."""
+    return next((arch for arch in _names(f"{base}/{kernel}") if Path(f"{base}/{kernel}/{arch}/module").is_dir()), "")
+
+
+def dkms(kernel: str, root: str = "") -> dict[str, str]:
+    """``name/version`` of each NVIDIA module -> ``added``, ``built`` or ``installed`` for one kernel.
+
+    As dkms 3.2.2 itself decides it (``is_module_added``, ``is_module_built``, ``_is_module_installed`` in its script):
+    a ``module`` directory is a build, and ``kernel-<kernel>-<arch>`` links to the build that is installed.
+    """
+    found: dict[str, str] = {}
+    for name, version in _modules(root):
+        base = f"{root}{DKMS}/{name}/{version}"
+        arch = _built(base, kernel)
+        state = "built" if arch else "added"
+        link = Path(f"{root}{DKMS}/{name}/kernel-{kernel}-{arch}")
+        try:
+            target = str(link.readlink()) if arch else ""
+        except OSError:
+            target = ""
+        if target and target.rstrip("/").endswith(f"{version}/{kernel}/{arch}"):
+            # What is loaded at boot is the copy below /lib/modules; without it the link lies.
+            state = "installed" if _copied(kernel, root) else "built"
+        found[f"{name}/{version}"] = state
+    return found
+
+
+def _copied(kernel: str, root: str) -> bool:
+    base = f"{root}/lib/modules/{kernel}"
+    places = (f"{base}/updates/dkms", f"{base}/updates", f"{base}/extra")
+    # Debian's own packages name the module nvidia-current.ko and alias it.
+    return any(name.startswith("nvidia") and ".ko" in name for place in places for name in _names(place))
+
+
+def headers(kernel: str, root: str = "") -> bool:
+    """Whether a module can be built for a kernel; the link into /usr/src is there without what it points to."""
+    link = Path(f"{root}/lib/modules/{kernel}/build")
+    try:
+        target = str(link.readlink()) if link.is_symlink() else ""
+    except OSError:
+        return False
+    place = Path(f"{root}{target}") if target.startswith("/") else link
+    return (place / "Makefile").exists()
+
+
+def kernels(root: str = "") -> dict[str, dict[str, Any]]:
+    """Every kernel that could boot, with its headers and modules."""
+    return {kernel: {"headers": headers(kernel, root), "dkms": dkms(kernel, root)} for kernel in bootable(root)}
+
+
+def loaded(root: str = "") -> tuple[str, bool]:
+    """Version of the module that runs, empty when none does, and whether it is the open one."""
+    version = read_kernel(f"{root}/sys/module/nvidia/version", 256).decode("ascii", "replace").strip()
+    told = read_kernel(f"{root}/proc/driver/nvidia/version", 1 << 14).decode("utf-8", "replace")
+    return version, "Open Kernel Module" in told
+
+
+def nouveau(root: str = "") -> list[str]:
+    """Bus ids of the cards that a free driver holds."""
+    base = f"{root}/sys/bus/pci/devices"
+    held = []
+    for slot in _names(base):
+        if read_kernel(f"{base}/{slot}/vendor", 64).strip() != b"0x10de":
+            continue
+        link = Path(f"{base}/{slot}/driver")
+        if link.is_symlink() and link.readlink().name in _NOUVEAU:
+            held.append(slot)
+    return held
+
+
+def secure_boot(root: str = "") -> bool | None:
+    """Whether the firmware takes signed modules only; None on a machine without UEFI."""
+    value = read_kernel(root + _SECURE_BOOT, 64)
+    if not value:
+        return None
+    return value[-1:] == b"\x01"
+
+
+def signing_key(root: str = "") -> str:
+    """``enrolled``, ``pending`` (imported, and not yet confirmed at the console), ``unknown`` to the firmware, or
+    ``absent`` when dkms has no key yet."""
+    keys = [key for path in KEYS if (key := read_kernel(root + path, 1 << 16))]
+    if not keys:
+        return "absent"
+    for state, places in (("enrolled", _ENROLLED), ("pending", _PENDING)):
+        if any(key in read_kernel(root + place, 1 << 20) for key in keys for place in places):
+            return state
+    return "unknown"
+
+
+def run_file(own_packages: dict[str, dict[str, Any]], root: str = "") -> bool:
+    """Whether a driver is there that no package owns, as NVIDIA's .run file installs it."""
+    if any(name.startswith(("nvidia-", "libcuda1", "libnvidia-")) for name in own_packages):
+        return False
+    return bool(loaded(root)[0]) or any(os.path.lexists(root + path) for path in _RUN_FILE)
+
+
+def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
+    """Everything that the comparison and the role need; ``probe`` is docs/contracts.md, Probe list, ``driver``."""
+    own, apart = list(probe.get("own", [])), list(probe.get("apart", []))
+    named = [*probe.get("packages", []), *probe.get("other", []), *probe.get("stale-packages", [])]
+    there = packages(named, own, apart, root)
+    version, is_open = loaded(root)
+    unit = str(probe.get("unit", ""))
+    return {
+        "packages": there,
+        "kernels": kernels(root),
+        "loaded": version,
+        "open": is_open,
+        "run-file": run_file({name: entry for name, entry in there.items() if is_own(name, own, apart)}, root),
+        "nouveau": nouveau(root),
+        "secure-boot": secure_boot(root),
+        "signing-key": signing_key(root),
+        "stale": [path for path in probe.get("stale", []) if os.path.lexists(root + path)],
+        "enabled": bool(unit) and os.path.lexists(f"{root}{WANTS}/{unit}"),
+    }
