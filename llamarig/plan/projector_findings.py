@@ -22,7 +22,7 @@ def projector_findings(spec: HostSpec, name: str) -> Iterator[Finding]:
             "image-size-open",
             "note",
             f"service {name} takes images of any size that the model allows, and the projector's buffers grow with "
-            "them: one was reported at 2,448 MiB; this plan counts what was measured with a small one",
+            "them: one was reported at 2,448 MiB; this plan counts the image that is reserved for at start",
             "set image-max-tokens, and try the biggest image that you expect while you watch the card",
             name,
         )
