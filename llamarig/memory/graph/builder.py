@@ -8,7 +8,7 @@ from functools import cached_property
 
 from llamarig.gguf.header import Header
 from llamarig.memory.graph.tensors import Extent, Graph, Tensor, graph_input, stored
-from llamarig.memory.placement.tensors import INPUTS
+from llamarig.memory.placement.tensors import FIRST_BLOCK, INPUTS
 from llamarig.memory.shape import Layer, Shape
 from llamarig.memory.units import F16_BYTES, F32_BYTES, is_quantised, row_bytes
 
@@ -126,11 +126,17 @@ class Builder:
             return placement.by_name(name)
         if block is not None:
             return placement.blocks[block]
-        return placement.cards if name.startswith(INPUTS) else placement.blocks[-1]
+        if name.startswith(INPUTS):
+            return placement.cards
+        return placement.blocks[0 if name.startswith(FIRST_BLOCK) else -1]
 
     def weight(self, name: str, columns: int, rows: int = 1, matrices: int = 1, *, block: int | None = None) -> Tensor:
-        """A weight of the model; ``name`` is in full, and so is ``block`` when it is in one."""
-        known = self.header.by_name.get(name)
+        """A weight of the model; ``name`` is in full, and so is ``block`` when it is in one.
+
+        A model without an output matrix uses its embedding once more.
+        """
+        tensors = self.header.by_name
+        known = tensors.get(name) or (tensors.get("token_embd.weight") if name == "output.weight" else None)
         size = known.size if known else columns * rows * matrices * (F32_BYTES if rows == 1 else F16_BYTES)
         return stored(self.place_of(name, block), (columns, rows, matrices, 1), size)
 

@@ -100,16 +100,11 @@ def _assign(graph: Graph, machine: Machine) -> None:
     for from_host in (False, True):
         _spread(computed, host, from_host=from_host)
         _spread(reversed(computed), host, from_host=from_host)
-    for node in computed:
-        if node.backend < 0:
-            node.backend = host
+        if all(node.backend >= 0 for node in computed):
+            break
     for node in graph.nodes:
-        if node.root is not None and node.backend < 0:
-            node.backend = node.root.backend
-        for source in node.inputs:
-            if source.backend < 0:
-                source.backend = node.backend if source.root is None else source.root.backend
-        node.backend = max(node.backend, 0)
+        if node.backend < 0:
+            node.backend = host if node.root is None else max(node.root.backend, 0)
 
 
 class _Splitter:

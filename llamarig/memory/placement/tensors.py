@@ -14,6 +14,9 @@ from llamarig.memory.split import Place
 INPUTS = ("token_embd.", "per_layer_token_embd.", "position_embd.", "token_types.")
 """Beginnings of the names of tensors that the graph reads first; they stay on the host."""
 
+FIRST_BLOCK = ("per_layer_model_proj.", "per_layer_proj_norm.")
+"""Beginnings of the names of tensors that are loaded as part of the first block, without its number in their names."""
+
 EXPERTS = r"\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 """Tensors of experts; source: LLM_FFN_EXPS_REGEX in common/common.h."""
 
@@ -55,7 +58,7 @@ def placing(shape: Shape, settings: Settings) -> Callable[[str], Place]:
                 return target
         block = block_of(name)
         if block is None:
-            return None if name.startswith(INPUTS) else where[-1]
+            return None if name.startswith(INPUTS) else where[0 if name.startswith(FIRST_BLOCK) else -1]
         if experts is not None and block < settings.cpu_experts and experts.search(name):
             return None
         return where[min(block, len(where) - 1)]

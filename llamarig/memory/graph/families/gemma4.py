@@ -16,7 +16,7 @@ from llamarig.memory.graph.tensors import Tensor
 
 def build(b: Builder) -> None:
     """The graph of one pass."""
-    stream = blocks.embeddings(b, scaled=True)
+    stream = ops.elementwise("scale", blocks.embeddings(b))
     positions = blocks.positions(b)
     inputs = (blocks.attention_inputs(b), blocks.attention_inputs(b, sliding=True))
     wanted = blocks.output_rows(b)
