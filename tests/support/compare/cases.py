@@ -18,6 +18,7 @@ from llamarig.render.wanted import (
     WantedService,
     WantedUser,
 )
+from tests.support.compare.driver_seen import driver_seen
 
 RELEASE = "4df29be4f-0123456789ab"
 BASE = f"{RELEASES}/{RELEASE}"
@@ -283,6 +284,7 @@ def observation(wanted: Wanted) -> dict[str, Any]:
         "unfinished": None,
         "former": None,
         "systemd": True,
+        "driver": driver_seen(wanted.driver),
         "gpus": [{"bus-id": card.bus_id, "device": "0x2bb1", "uuid": card.uuid} for card in wanted.cards if card.uuid],
     }
 

@@ -1,0 +1,40 @@
+"""What the observer says of a host whose driver is exactly as wanted. Composed after docs/contracts.md, not recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llamarig.render.wanted import WantedDriver
+
+KERNEL = "6.12.117+deb13-amd64"
+
+
+def driver_seen(wanted: WantedDriver | None) -> dict[str, Any] | None:
+    """The converged host: every package held, a module installed for its one kernel, and that module loaded."""
+    if wanted is None:
+        return None
+    return {
+        "packages": {
+            name: {"version": f"{wanted.version}-1", "state": "installed", "held": True} for name in wanted.packages
+        },
+        "kernels": {KERNEL: {"headers": True, "dkms": {f"nvidia/{wanted.version}": "installed"}}},
+        "loaded": wanted.version,
+        "open": wanted.flavour == "open",
+        "run-file": False,
+        "nouveau": [],
+        "secure-boot": False,
+        "signing-key": "absent",
+        "stale": [],
+        "enabled": True,
+        "files": {
+            file.path: {
+                "type": "file",
+                "sha256": file.sha256,
+                "mode": file.mode,
+                "owner": file.owner,
+                "group": file.group,
+                "size": len(file.content),
+            }
+            for file in wanted.files
+        },
+    }
