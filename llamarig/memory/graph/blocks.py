@@ -57,9 +57,9 @@ def qkv(b: Builder, source: Tensor, block: int, head: int = 0, head_v: int = 0) 
     )
 
 
-def rope(source: Tensor, positions: Tensor) -> Tensor:
-    """Rotary positions; in place when the source is no view."""
-    return ops.elementwise("rope", source, positions)
+def rope(source: Tensor, positions: Tensor, factors: Tensor | None = None) -> Tensor:
+    """Rotary positions; in place when the source is no view. ``factors`` are the model's own, if it has any."""
+    return ops.elementwise("rope", source, positions, *(() if factors is None else (factors,)))
 
 
 def embeddings(b: Builder, *, scaled: bool = False) -> Tensor:
@@ -155,7 +155,7 @@ def store(b: Builder, cache: Tensor, rows: Tensor, ids: Tensor, *, transposed: b
         lines = ops.view(cache, (1, cache.elements, 1, 1), op="reshape")
         b.expand(ops.set_rows(lines, ops.reshape(flat, 1, flat.elements), ids))
         return
-    flat = ops.view(rows, (width, tokens, 1, 1))
+    flat = ops.view(rows, (width, tokens, 1, 1), size=rows.size)
     target = cache
     if cache.extent[2] > 1:
         target = ops.view(cache, (cache.extent[0], cache.extent[1] * cache.extent[2], 1, 1), op="reshape")
@@ -224,7 +224,7 @@ def heads(  # noqa: PLR0913 - as many as the engine's function has
     """
     streams = keys.extent[3]
     first, count, tokens, _ = query.extent
-    query = ops.permute(ops.view(query, (first, count, tokens // streams, streams)))
+    query = ops.permute(ops.view(query, (first, count, tokens // streams, streams), size=query.size))
     keys, values = ops.permute(keys), ops.permute(values)
     if b.work.flash_attention:
         result = _flash(b, query, keys, values, mask)

@@ -74,6 +74,8 @@ class Placement:
         return all(place < self.cards for place in self.blocks)
 
 
+_ROPE_FACTORS = ("rope_freqs.weight", "rope_factors_short.weight")
+
 _LONG = 32
 """Tokens from which norms are no longer pinned when a part of the model is on the host."""
 
@@ -92,6 +94,7 @@ class Builder:
         self.tokens = work.tokens
         self.chosen = chosen
         """Numbers of the layers that are built."""
+        self._rope_factors: dict[int, Tensor] = {}
 
     @cached_property
     def pins_norms(self) -> bool:
@@ -139,6 +142,19 @@ class Builder:
         known = tensors.get(name) or (tensors.get("token_embd.weight") if name == "output.weight" else None)
         size = known.size if known else columns * rows * matrices * (F32_BYTES if rows == 1 else F16_BYTES)
         return stored(self.place_of(name, block), (columns, rows, matrices, 1), size)
+
+    def rope_factors(self, block: int) -> Tensor | None:
+        """What the rotary frequencies of a layer are divided by, in models that have it: one tensor for each backend.
+
+        Source: ``get_rope_factors`` in src/llama-model.cpp; those of a long context are as big as those of a short one.
+        """
+        name = next((name for name in _ROPE_FACTORS if self.has(name)), None)
+        if name is None:
+            return None
+        place = self.place_of(name, block)
+        if place not in self._rope_factors:
+            self._rope_factors[place] = self.weight(name, self.header.by_name[name].dims[0], block=block)
+        return self._rope_factors[place]
 
     def matrix(self, block: int, name: str, columns: int, rows: int) -> Tensor:
         """``blk.<block>.<name>.weight``."""

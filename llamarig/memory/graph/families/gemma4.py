@@ -64,7 +64,8 @@ def attention(b: Builder, source: Tensor, positions: Tensor, inputs: Attention, 
     layer, owner = b.layer(block), cache_owner(b, block)
     head, heads = b.layer(owner).k_head, layer.heads
     query = ops.reshape(blocks.project(b, source, block, "attn_q", head * heads), head, heads, b.tokens)
-    query = blocks.rope(blocks.norm(b, query, block), positions)
+    factors = None if layer.sliding else b.rope_factors(block)
+    query = blocks.rope(blocks.norm(b, query, block), positions, factors)
     if owner != block:
         return blocks.attend(b, inputs, block, query, None, None, cache_of=owner, k_first=True)
     projected = blocks.project(b, source, block, "attn_k", head * layer.kv_heads)
@@ -73,7 +74,7 @@ def attention(b: Builder, source: Tensor, positions: Tensor, inputs: Attention, 
         values = blocks.project(b, source, block, "attn_v", head * layer.kv_heads)
     keys = ops.reshape(projected, head, layer.kv_heads, b.tokens)
     values = ops.elementwise("rms_norm", ops.reshape(values, head, layer.kv_heads, b.tokens))
-    keys = blocks.rope(blocks.norm(b, keys, block), positions)
+    keys = blocks.rope(blocks.norm(b, keys, block), positions, factors)
     return blocks.attend(b, inputs, block, query, keys, values, k_first=True)
 
 

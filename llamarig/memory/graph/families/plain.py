@@ -182,7 +182,8 @@ def _turned(b: Builder, variant: Variant, source: Tensor, block: int, given: _Gi
     op = _op(variant)
     query, keys, values = projections(b, source, block, op="" if variant.turned_first else op)
     if variant.rope(b, block):
-        query, keys = blocks.rope(query, positions), blocks.rope(keys, positions)
+        factors = b.rope_factors(block)
+        query, keys = blocks.rope(query, positions, factors), blocks.rope(keys, positions, factors)
     if variant.turned_first and b.has(f"blk.{block}.attn_q_norm.weight"):
         query, keys = blocks.norm(b, query, block, op=op), blocks.norm(b, keys, block, op=op)
     if given.temperature is not None:
