@@ -16,7 +16,7 @@ PIPELINE_COPIES: Final = 4
 """GGML_SCHED_MAX_COPIES: passes that several cards may have in flight at once."""
 
 _MOST_INPUTS: Final = 30
-"""GGML_SCHED_MAX_SPLIT_INPUTS: copied inputs of one split."""
+"""GGML_SCHED_MAX_SPLIT_INPUTS: copied inputs that a split has room for at first."""
 
 _WORTH_COPYING: Final = 32
 """Rows from which a card computes with weights that lie in RAM, and copies them for it (GGML_OP_OFFLOAD_MIN_BATCH)."""
@@ -46,6 +46,8 @@ class _Split:
     backend: int
     first: int
     inputs: list[Tensor] = field(default_factory=list)
+    room: int = _MOST_INPUTS
+    """Inputs from which on a new split is begun; doubled when one node needs more."""
 
 
 def schedule(graph: Graph, machine: Machine) -> tuple[list[Tensor], list[Tensor]]:
@@ -163,7 +165,7 @@ class _Splitter:
         """Whether a new split frees weights copied before, or the split has too many inputs."""
         if not split.inputs:
             return False
-        full = len(split.inputs) >= _MOST_INPUTS
+        full = len(split.inputs) >= split.room
         return any(
             inputs[index].is_weight or (full and (id(inputs[index]), split.backend) not in self.copied)
             for index in away
@@ -185,6 +187,8 @@ class _Splitter:
             copies = [_copy_of(source, split.backend, kept=kept) for _ in range(self.copies)]
             self.copied[key] = copies
             split.inputs.append(source)
+            if len(split.inputs) > split.room:
+                split.room *= 2
         return copies[0]
 
 
