@@ -47,8 +47,12 @@ _SIZES: Keys = {
 """What a shrunk model has where the published one has the key."""
 _OWN: dict[str, Keys] = {
     "gemma3n-e2b": {"block_count": 30},
-    "gemma4-e2b": {"block_count": 10, "attention.key_length": 128, "attention.value_length": 128}
-    | {"rope.dimension_count_swa": 64},
+    "gemma4-e2b": {
+        "block_count": 10,
+        "attention.key_length": 128,
+        "attention.value_length": 128,
+        "rope.dimension_count_swa": 64,
+    },
     "glm4-9b": {"rope.dimension_count": 32},
     "glm4.5-air": {"rope.dimension_count": 32},
     "glm4.7-flash": {
