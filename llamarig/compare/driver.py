@@ -143,6 +143,14 @@ def _kernels(wanted: WantedDriver, seen: Mapping[str, Any]) -> Iterator[Action]:
             expected="a kernel in /boot",
             observed="none",
         )
+    for kernel in as_texts(seen.get("initramfs")):
+        yield Action(
+            "driver",
+            f"initramfs {printable(kernel)}",
+            f"the initramfs of kernel {printable(kernel)} is older than the list that keeps nouveau out",
+            expected="newer",
+            observed="older",
+        )
     for kernel, why in without_module(wanted, seen).items():
         yield Action("driver", f"kernel {kernel}", why, expected="installed", observed="not installed")
 

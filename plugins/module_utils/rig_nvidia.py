@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import fnmatch
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.rig_files import UnusualFileError, read_kernel, read_small
+from ansible.module_utils.rig_files import UnusualFileError, lstat, read_kernel, read_small
 
 DPKG = "/var/lib/dpkg/status"
 DKMS = "/var/lib/dkms"
@@ -28,6 +29,7 @@ _PENDING = (f"{_EFI}/efivars/MokNew-{_SHIM}",)
 KEYS = ("/var/lib/dkms/mok.pub", "/var/lib/shim-signed/mok/MOK.der")
 """Certificates that dkms signs with: Debian's, Ubuntu's."""
 _NOUVEAU = ("nouveau", "nova_core")
+BOOT_FILES = ("/etc/modprobe.d/", "/etc/modules-load.d/")
 _RUN_FILE = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
 _STATUS_WORDS = 3
 
@@ -150,6 +152,16 @@ def kernels(root: str = "") -> dict[str, dict[str, Any]]:
     return {kernel: {"headers": headers(kernel, root), "dkms": dkms(kernel, root)} for kernel in bootable(root)}
 
 
+def old_initramfs(files: Iterable[str], root: str = "") -> list[str]:
+    """Kernels whose initramfs is older than a file that says what is loaded at boot; one without an initramfs needs
+    none."""
+    changed = [
+        info.st_mtime_ns for path in files if path.startswith(BOOT_FILES) and (info := lstat(root + path)) is not None
+    ]
+    images = {kernel: lstat(f"{root}/boot/initrd.img-{kernel}") for kernel in bootable(root)}
+    return [kernel for kernel, info in images.items() if info and info.st_mtime_ns < max(changed, default=0)]
+
+
 def loaded(root: str = "") -> tuple[str, bool]:
     """Version of the module that runs, empty when none does, and whether it is the open one."""
     version = read_kernel(f"{root}/sys/module/nvidia/version", 256).decode("ascii", "replace").strip()
@@ -207,6 +219,7 @@ def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
     return {
         "packages": there,
         "kernels": kernels(root),
+        "initramfs": old_initramfs(probe.get("files", {}), root),
         "loaded": version,
         "open": is_open,
         "run-file": run_file({name: entry for name, entry in there.items() if is_own(name, own, apart)}, root),

@@ -48,6 +48,7 @@ def test_the_module_answers_the_probe_list_with_every_documented_key() -> None:
         "hostname",
         "arch",
         "boot-id",
+        "driver",
         "time",
         "os",
         "kernel",
