@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from llamarig.memory.graph.cuda import attend_on_card
 from llamarig.memory.graph.tensors import NOWHERE, VIEWS, Graph, Tensor
 
 PIPELINE_COPIES: Final = 4
@@ -160,6 +161,9 @@ class _Splitter:
                         self._copy_at_caller(source)
             for index in away:
                 inputs[index] = self._copy(inputs[index], split)
+            if away and node.staging:
+                # Copies of K and V are no views of each other any more.
+                attend_on_card(node)
 
     def _is_crowded(self, split: _Split, inputs: list[Tensor], away: list[int]) -> bool:
         """Whether a new split frees weights copied before, or the split has too many inputs."""
