@@ -87,7 +87,7 @@ class HostSpec(SpecModel):
     kernel: Kernel | None = None
     """Not built yet."""
     driver: Driver | None = None
-    """The NVIDIA driver. Planned with; apply refuses it yet."""
+    """The NVIDIA driver, installed from packages at one version."""
     cuda: Cuda | None = None
     """The CUDA toolkit. Planned with; apply refuses it yet."""
     engine: Engine

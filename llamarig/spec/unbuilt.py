@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llamarig.errors import RigError
+from llamarig.spec.hardware import Driver
 from llamarig.spec.host import HostSpec
 from llamarig.spec.tree import Loc, dotted
 from llamarig.spec.unlocked import unlocked_places
@@ -12,8 +13,8 @@ from llamarig.spec.unlocked import unlocked_places
 
 def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
     """Each key that is planned with only, and what to say of it."""
-    if spec.driver is not None:
-        yield ("driver",), _error(spec, "`driver` is planned with, but this version does not install drivers yet")
+    if spec.driver is not None and spec.engine.backend == "cuda":
+        yield from _driver(spec, spec.driver)
     for name, card in spec.gpus.items():
         if card.power_limit_w is not None:
             what = f"`gpus.{name}.power-limit-w` is planned with, but this version does not set power limits yet"
@@ -30,6 +31,19 @@ def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
     elif spec.cuda is None:
         what = "`backend: cuda` without a toolkit: this version does not install the CUDA toolkit yet"
         yield ("engine", "backend"), _error(spec, what)
+
+
+def _driver(spec: HostSpec, driver: Driver) -> Iterator[tuple[Loc, RigError]]:
+    """A repository whose key is not pinned, and systems on which nobody has seen the installation succeed."""
+    system = f"{spec.os.distribution} {spec.os.release}"
+    if system != "debian 13":
+        what = f"`driver` on {system} is planned and rendered, but its installation is proven on Debian 13 alone"
+        yield ("driver",), _error(spec, what, "install the driver by hand and leave `driver` out")
+    if driver.source != "debian" and (driver.key is None or driver.key_fingerprint in (None, "unlocked")):
+        what = "`driver` names no key that its repository must be signed with"
+        where = "its whole fingerprint, as the issuer tells it, into `key-fingerprint`"
+        fix = f"plan and render work; to apply, write the path of the public key into `key`, and {where}"
+        yield ("driver", "key-fingerprint"), RigError(what, spec.host, fix=fix)
 
 
 def _error(spec: HostSpec, what: str, instead: str = "use a host of the cpu backend") -> RigError:

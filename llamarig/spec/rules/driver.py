@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from llamarig.catalog.gpus import Card, Generation, generation
@@ -138,4 +139,39 @@ def power(view: View) -> Iterator[Broken]:
             )
 
 
-RULES = (flavour, versions, origins, power)
+def repository(view: View) -> Iterator[Broken]:
+    """A mirror is an address, a directory a path on the host, and a key is used with its whole fingerprint only."""
+    driver = view.spec.driver
+    if driver is None:
+        return
+    place = driver.location or ""
+    if driver.source == "mirror" and place and not re.fullmatch(r"https?://[^\s]+", place):
+        yield Broken(
+            ("driver", "location"),
+            "a mirror is an http or https address",
+            "write the address at which the file Packages lies",
+        )
+    if driver.source == "directory" and place and not re.fullmatch(r"(/[\w.+@-]+)+", place):
+        yield Broken(
+            ("driver", "location"),
+            "a directory of packages is an absolute path on the host",
+            "write the path of the signed repository, in which Packages and InRelease lie",
+        )
+    if driver.source == "debian" and (driver.key is not None or driver.key_fingerprint is not None):
+        key = "key" if driver.key is not None else "key-fingerprint"
+        yield Broken(
+            ("driver", key),
+            "Debian's own packages are signed with keys that the host has",
+            "remove it",
+            rests_on=(("driver", "source"),),
+        )
+    elif driver.key is not None and driver.key_fingerprint is None:
+        yield Broken(
+            ("driver", "key-fingerprint"),
+            "a key is used with its whole fingerprint only",
+            "add `key-fingerprint`, as the issuer of the key tells it",
+            rests_on=(("driver", "key"),),
+        )
+
+
+RULES = (flavour, versions, origins, repository, power)
