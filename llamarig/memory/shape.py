@@ -115,7 +115,7 @@ def read_shape(header: Header) -> Shape:
         trained_context=header.integer(".context_length", 0),
         head=_head_width(header, embedding, ".attention.key_length"),
         known=_known(header),
-        experts_used=header.integer(".expert_used_count", 0),
+        experts_used=_experts_used(header),
         expert_ff=header.integer(".expert_feed_forward_length", 0),
         shared_ff=header.integer(".expert_shared_feed_forward_length", 0),
         index_head=header.integer(".attention.indexer.key_length", 0),
@@ -126,6 +126,20 @@ def _known(header: Header) -> bool:
     """Whether the layout is known; a dflash drafter on deepseek4's blocks keeps another one."""
     arch = header.architecture
     return arch in families.KNOWN and not (arch == "dflash" and header.integer(".hyper_connection.count", 0))
+
+
+def _experts_used(header: Header) -> int:
+    """Experts that a token goes through; as many as there are at most, and some where there are any.
+
+    Source: the assertions on ``n_expert_used`` in ``load_hparams``, src/llama-model.cpp.
+    """
+    count, used = header.integer(".expert_count", 0), header.integer(".expert_used_count", 0)
+    routed = any("ffn_gate_inp.weight" in names for names in header.block_tensors.values())
+    if used > count or ((count or routed) and not used):
+        raise RigError(
+            what=f"the header claims {used} used experts of {count}", fix="use a file that the engine can load"
+        )
+    return used
 
 
 def _mtp(header: Header, count: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from llamarig.errors import RigError
 from llamarig.memory import families
 from llamarig.memory.graph import blocks, ops
 from llamarig.memory.graph.builder import Builder
@@ -33,15 +34,31 @@ class Sizes:
 
 
 def sizes(b: Builder) -> Sizes:
-    """Dimensions of the model's state-space layers."""
-    header = b.header
-    return Sizes(
+    """Dimensions of the model's state-space layers.
+
+    Raises :class:`RigError` for numbers that the engine's own assertions refuse.
+    """
+    header, arch = b.header, b.shape.architecture
+    found = Sizes(
         state=header.integer(".ssm.state_size"),
         inner=header.integer(".ssm.inner_size"),
         groups=header.integer(".ssm.group_count", 0),
         heads=header.integer(".ssm.time_step_rank"),
         kernel=header.integer(".ssm.conv_kernel"),
     )
+    divisors = [found.state, found.kernel, found.heads] + ([] if arch in _UNGROUPED else [found.groups])
+    whole = arch in _UNGROUPED or not found.heads or found.inner % found.heads == 0
+    if not found.inner or not all(divisors) or not whole:
+        raise RigError(
+            what=f"the header's {arch}.ssm numbers make no layer: {found.inner} elements in {found.heads} heads and "
+            f"{found.groups} groups, states of {found.state}, a convolution over {found.kernel}",
+            fix="use a file that the engine can load",
+        )
+    return found
+
+
+_UNGROUPED = frozenset({"mamba", "jamba"})
+"""Mamba-1: no groups, and the number of heads is the rank of dt."""
 
 
 @dataclass(slots=True)
