@@ -141,6 +141,8 @@ CARDS: list[tuple[str, int, Drawn, Placed, list[float]]] = [
     ("nemotron-3-nano-30b-a3b", 0, (16384, 100, 1, "f16", "f16", True), (1, 2, (1.0, 2.0)), [1076.2, 0.0, 14.72]),
     ("lfm2-8b-a1b", 512, (50000, 1024, 3, "f32", "f32", False), (None, 2, (3.0, 1.0)), [2460.89, 2492.97, 296.66]),
     ("lfm2-8b-a1b", 512, (4096, 100, 1, "f16", "f16", True), (1, 1, ()), [100.88, 2.36]),
+    ("qwen35-9b", 512, (512, 512, 8, "bf16", "bf16", True), (30, 1, ()), [147.64, 25.02]),
+    ("qwen35-9b", 512, (65536, 512, 8, "bf16", "bf16", True), (32, 1, ()), [343.39, 32.77]),
 ]
 """Model, vocabulary, settings, placement, and MiB of each card and of the host."""
 

@@ -56,6 +56,8 @@ class Placement:
     cards: int
     blocks: tuple[int, ...]
     """Backend of each block, and of the output as a last one."""
+    offload: bool = True
+    """Whether a card computes long passes with weights that lie in RAM."""
     by_name: Callable[[str], int] | None = None
     """Backend of a tensor, where single tensors are put elsewhere than their block."""
 

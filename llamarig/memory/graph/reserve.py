@@ -144,6 +144,6 @@ def _placement(shape: Shape, settings: Settings) -> Placement:
 
     blocks = tuple(number(place) for place in places(shape, settings))
     if not settings.overridden:
-        return Placement(cards=cards, blocks=blocks)
+        return Placement(cards=cards, blocks=blocks, offload=settings.op_offload)
     find = placing(shape, settings)
-    return Placement(cards=cards, blocks=blocks, by_name=lambda name: number(find(name)))
+    return Placement(cards=cards, blocks=blocks, offload=settings.op_offload, by_name=lambda name: number(find(name)))

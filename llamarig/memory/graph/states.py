@@ -12,6 +12,7 @@ from llamarig.errors import RigError
 from llamarig.memory import families
 from llamarig.memory.graph import blocks, ops
 from llamarig.memory.graph.builder import Builder
+from llamarig.memory.graph.chunks import chunked, is_fused
 from llamarig.memory.graph.tensors import Tensor, stored
 from llamarig.memory.units import F32_BYTES
 
@@ -145,7 +146,11 @@ def delta_net(  # noqa: PLR0913, PLR0917 - as many as the engine's function has
     beta: Tensor,
     state: Tensor,
 ) -> Tensor:
-    """The fused operation and the copies of its states (``build_recurrent_attn``); both backends have it."""
+    """The fused operation, or its parts, and the copies of its states (``build_recurrent_attn``)."""
+    if not is_fused(b):
+        output, state = chunked(query, keys, values, gate, beta, state)
+        write(b, state, cache)
+        return output
     width, heads, tokens, slots = values.extent
     kept = 1 + snapshots(b)
     extent = (width * heads, tokens * slots + kept * width * slots, 1, 1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from llamarig.memory.graph import blocks, ops, states
 from llamarig.memory.graph.builder import Builder
+from llamarig.memory.graph.chunks import is_fused
 from llamarig.memory.graph.experts import experts, shared_expert
 from llamarig.memory.graph.families.mtp import gated_attention
 from llamarig.memory.graph.states import Sizes, States
@@ -69,6 +70,8 @@ def linear(b: Builder, inputs: States, source: Tensor, block: int, size: Sizes) 
     values = ops.view(stream, (head, size.heads, tokens, slots))
     if b.shape.architecture == "qwen3next" and size.heads != size.groups:
         query, keys = (_repeated(part, size, tokens, slots) for part in (query, keys))
+    if b.shape.architecture != "qwen3next" and size.heads != size.groups and not is_fused(b):
+        query, keys = (ops.repeat(part, size.state, size.heads, tokens, slots) for part in (query, keys))
     output = states.delta_net(b, cache, query, keys, values, decay, beta, state)
     out_gate = ops.reshape(out_gate, head, size.heads, tokens, slots)
     result = ops.mul(blocks.norm(b, output, block), ops.elementwise("unary", out_gate))
