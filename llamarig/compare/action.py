@@ -18,6 +18,7 @@ Kind = Literal[
     "service",
     "port",
     "record",
+    "power",
 ]
 """In the order in which they are carried out. ``file`` also reloads systemd and restarts
 what reads it; ``service`` starts or restarts one that no other action restarts."""

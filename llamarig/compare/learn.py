@@ -15,6 +15,7 @@ from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_map, as_text, view_of
 from llamarig.errors import ExitCode, RigError
 from llamarig.plan.environment import UNLEARNED, VISIBLE
+from llamarig.render.power import with_uuids
 from llamarig.render.quoting import quote
 from llamarig.render.wanted import UNITS, Wanted, WantedCard, WantedFile, WantedService
 from llamarig.spec.hardware import UUID_PATTERN
@@ -30,11 +31,21 @@ def learn(wanted: Wanted, observed: Mapping[str, Any]) -> Wanted:
     view = view_of(wanted, observed)
     seen = _seen(view)
     cards = tuple(_known(card, view, seen) for card in wanted.cards)
+    wanted = _power(wanted, cards, seen)
     if cards == wanted.cards:
         return wanted
     known = {card.name: card.uuid for card in cards if card.uuid is not None}
     services = tuple(_bound(service, known) for service in wanted.services)
     return replace(wanted, cards=cards, services=services, files=_files(wanted, services))
+
+
+def _power(wanted: Wanted, cards: tuple[WantedCard, ...], seen: Mapping[str, str]) -> Wanted:
+    """The limits of power by UUID, also those of cards that no service uses."""
+    if wanted.power is None or all(card.uuid for card in wanted.power.cards):
+        return wanted
+    told = {card.name: seen.get(card.bus_id) for card in wanted.power.cards}
+    power = with_uuids(wanted.power, told | {card.name: card.uuid for card in cards})
+    return wanted if power == wanted.power else replace(wanted, power=power)
 
 
 def pinned(view: View, card: WantedCard) -> str | None:

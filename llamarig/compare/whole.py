@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llamarig.compare import content, driver, kept, running, system
+from llamarig.compare import content, driver, kept, power, running, system, toolkit
 from llamarig.compare.act import fit
 from llamarig.compare.action import ORDER, Action
 from llamarig.compare.load import wanted_from_json
@@ -37,6 +37,7 @@ def compare(wanted: Wanted | Mapping[str, Any], observed: Mapping[str, Any]) -> 
         *content.switch(view),
         *running.ports(view),
     ]
+        *power.power(view),
     actions += running.services(view, actions)
     actions += kept.record(view, actions)
     each = dict.fromkeys(fit(action) for action in actions)

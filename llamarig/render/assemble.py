@@ -14,6 +14,7 @@ from llamarig.render.arguments import flags_of, value_of
 from llamarig.render.build import packages, release
 from llamarig.render.driver import driver
 from llamarig.render.models import wanted_models
+from llamarig.render.power import wanted_power
 from llamarig.render.probe import PROGRAM, config_path, is_socket, probe_config
 from llamarig.render.text import fill, verbatim
 from llamarig.render.units import keys_path, unit_name, unit_path, unit_text
@@ -204,3 +205,5 @@ def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
         driver=driver(spec, project_root),
         system=f"{spec.os.distribution} {spec.os.release}",
     )
+        toolkit=toolkit(spec),
+        power=wanted_power(spec),

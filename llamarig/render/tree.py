@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from llamarig.errors import RigError
-from llamarig.render.wanted import Wanted
+from llamarig.render.wanted import Wanted, WantedFile
 
 MANIFEST = "manifest.json"
 _MADE_BY = "llamarig render"
@@ -30,7 +30,7 @@ def manifest(wanted: Wanted) -> dict[str, Any]:
                 "group": file.group,
                 "restarts": list(file.restarts),
             }
-            for file in wanted.files
+            for file in all_files(wanted)
         },
         "directories": {
             path: {"mode": mode, "owner": owner, "group": group} for path, mode, owner, group in wanted.directories
@@ -41,6 +41,11 @@ def manifest(wanted: Wanted) -> dict[str, Any]:
         "models": data["models"],
         "build": {"cmake": data["release"]["cmake"], "targets": data["release"]["targets"]},
     }
+
+
+def all_files(wanted: Wanted) -> tuple[WantedFile, ...]:
+    """The text files of every role, each path once."""
+    return (*wanted.files, *(wanted.power.files if wanted.power is not None else ()))
 
 
 def _former(out: Path) -> dict[str, Any]:
@@ -92,7 +97,7 @@ def write_tree(wanted: Wanted, out: Path) -> dict[str, Any]:
     for path in _former(out).get("files", {}):
         _place(out, path).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
-    for file in wanted.files:
+    for file in all_files(wanted):
         _write(_place(out, file.path), file.content, int(file.mode, 8))
     made = manifest(wanted)
     _write(_place(out, f"/{MANIFEST}"), json.dumps(made, indent=2, ensure_ascii=False) + "\n", 0o644)

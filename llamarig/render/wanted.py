@@ -181,6 +181,30 @@ class WantedDriver:
     """Lists and keys of other forms that are removed where they lie."""
     stale_packages: tuple[str, ...] = ()
     unit: str = ""
+@dataclass(frozen=True, slots=True)
+class WantedPowerCard:
+    """A card that is watched, and its limit."""
+
+    name: str
+    bus_id: str
+    uuid: str | None
+    watts: int | None = None
+    """None: watched only."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPower:
+    """Power limits, the watch over them, and whether the host may sleep (render/power.py)."""
+
+    cards: tuple[WantedPowerCard, ...]
+    watch: bool
+    mask_sleep: bool
+    services: tuple[str, ...] = ()
+    """Started after the limits are set."""
+    files: tuple[WantedFile, ...] = ()
+    """The role ``power`` writes and removes these; they are no part of ``Wanted.files``."""
+
+
     """Makes the device nodes at boot."""
 
 
@@ -210,3 +234,6 @@ class Wanted:
         for entry, wanted in zip(data["files"], self.files, strict=True):
             entry["sha256"] = wanted.sha256
         return data
+    toolkit: WantedToolkit | None = None
+    """None where no CUDA engine is built."""
+    power: WantedPower | None = None

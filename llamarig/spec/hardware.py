@@ -53,7 +53,7 @@ class Gpu(SpecModel):
     uuid: GpuUuid | None = None
     """The card's own number; the first apply learns it when it is not given."""
     power_limit_w: Annotated[int, Field(ge=1, le=2000)] | None = None
-    """Watts. Planned with; apply refuses it yet."""
+    """Watts, within the card's range (``nvidia-smi -q -d POWER``). Set by UUID at boot and after every apply."""
     display: bool = False
     """Whether a display hangs on the card; a bigger reserve is kept then."""
     reserve_mib: MiB | None = None

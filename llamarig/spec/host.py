@@ -61,10 +61,10 @@ class Kernel(SpecModel):
 class Power(SpecModel):
     """What is watched about power while the host serves."""
 
-    watch: bool = False
-    """Whether a timer applies the cards' limits again when something else changed them."""
-    mask_sleep: bool = False
-    """Whether the sleep targets are masked."""
+    watch: bool = True
+    """Whether a timer applies the cards' limits again when something else changed them, and counts throttling."""
+    mask_sleep: bool = True
+    """Whether the sleep targets are masked, so that the host does not suspend: a card that slept fails in CUDA."""
 
 
 class HostSpec(SpecModel):

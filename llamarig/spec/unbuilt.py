@@ -15,10 +15,6 @@ def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
     """Each key that is planned with only, and what to say of it."""
     if spec.driver is not None and spec.engine.backend == "cuda":
         yield from _driver(spec, spec.driver)
-    for name, card in spec.gpus.items():
-        if card.power_limit_w is not None:
-            what = f"`gpus.{name}.power-limit-w` is planned with, but this version does not set power limits yet"
-            yield ("gpus", name, "power-limit-w"), _error(spec, what)
     for name, service in spec.services.items():
         if service.router is not None:
             what = f"the router of `{name}` is planned and rendered, but this version does not prove one yet"

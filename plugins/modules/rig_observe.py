@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils import rig_nvidia, rig_runtime, rig_store, rig_system
+from ansible.module_utils import rig_cuda_state, rig_nvidia, rig_power, rig_runtime, rig_store, rig_system
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_files import Hasher
 
@@ -104,7 +104,8 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         name: rig_store.release(f"{rig_store.ROOT}/releases/{name}", hasher)
         for name in rig_store.release_ids(probe.get("release"), current, record)
     }
-    units = rig_runtime.units(list(dict.fromkeys([*_texts(probe, "units"), *named])), run)
+    power = rig_power.look(hasher)
+    units = rig_runtime.units(list(dict.fromkeys([*_texts(probe, "units"), *named, *rig_power.units(power)])), run)
     pids = [unit["main-pid"] for unit in units.values() if unit["main-pid"]]
     processes = {str(pid): rig_runtime.process(pid, hasher) for pid in pids}
     listens = [
@@ -155,6 +156,7 @@ def main() -> None:
             "probe": {"type": "dict", "required": True},
             "salt": {"type": "str", "default": "", "no_log": True},
         },
+        "power": power,
         supports_check_mode=True,
     )
     started = time.monotonic()

@@ -29,7 +29,6 @@ def _host(view: View) -> Iterator[Broken]:
     spec = view.spec
     keys: tuple[tuple[Loc, bool, str], ...] = (
         (("kernel",), spec.kernel is not None, "a pinned kernel"),
-        (("power",), spec.power is not None, "the watch over power"),
         (("connection", "wake-on-lan"), spec.connection.wake_on_lan is not None, "waking a host"),
         (("maintenance", "window"), spec.maintenance.window is not None, "maintenance windows"),
         (("maintenance", "idle-minutes"), spec.maintenance.idle_minutes is not None, "waiting for idle hosts"),

@@ -40,7 +40,11 @@ def twin(**uuids: str | None) -> Wanted:
     cards = {name: card.model_copy(update={"uuid": uuids.get(name)}) for name, card in spec.gpus.items()}
     changed: HostSpec = spec.model_copy(update={"gpus": cards})
     return replace(
-        wanted_state(changed, plan_of(changed), HERE), release=cpu_state().release, models=(), credentials=()
+        wanted_state(changed, plan_of(changed), HERE),
+        release=cpu_state().release,
+        models=(),
+        credentials=(),
+        power=None,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
-NAMES = ["base", "services", "record"]
+NAMES = ["base", "power", "services", "record"]
 
 
 def read(path: Path) -> Any:

@@ -102,7 +102,7 @@ def test_apply_refuses_by_name_what_is_planned_only_and_what_is_unlocked() -> No
     spec = load((ROOT / "inventory/dual-gpu-256k.yml").read_text()).spec
     refused = refused_by_apply(spec)
     told = " ".join(error.what for error in refused)
-    for name in ("`driver`", "`cuda`", "power-limit-w", "`engine.patches[0].head`", "`models.qwen.sha256`"):
+    for name in ("`driver`", "`cuda.sha256`", "`engine.patches[0].head`", "`models.qwen.sha256`"):
         assert name in told
     assert all(error.fix and error.where == "dual-gpu-256k" for error in refused)
 
