@@ -17,8 +17,8 @@ Kind = Literal[
     "switch",
     "service",
     "port",
-    "record",
     "power",
+    "record",
 ]
 """In the order in which they are carried out. ``file`` also reloads systemd and restarts
 what reads it; ``service`` starts or restarts one that no other action restarts."""

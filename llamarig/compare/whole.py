@@ -36,8 +36,8 @@ def compare(wanted: Wanted | Mapping[str, Any], observed: Mapping[str, Any]) -> 
         *system.files(view),
         *content.switch(view),
         *running.ports(view),
-    ]
         *power.power(view),
+    ]
     actions += running.services(view, actions)
     actions += kept.record(view, actions)
     each = dict.fromkeys(fit(action) for action in actions)

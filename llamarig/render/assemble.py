@@ -203,7 +203,7 @@ def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
         services=tuple(_service(spec, plan, name) for name in spec.services),
         cards=_cards(spec, plan),
         driver=driver(spec, project_root),
-        system=f"{spec.os.distribution} {spec.os.release}",
-    )
         toolkit=toolkit(spec),
         power=wanted_power(spec),
+        system=f"{spec.os.distribution} {spec.os.release}",
+    )

@@ -159,29 +159,6 @@ class WantedCard:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedDriver:
-    """The NVIDIA driver. Names are patterns (fnmatch) where they say so."""
-
-    source: Literal["nvidia-repo", "debian", "mirror", "directory"]
-    version: str
-    """Without the packages' own revision: ``610.57.04``."""
-    flavour: Literal["open", "proprietary"]
-    packages: tuple[str, ...]
-    """Installed by name; what they depend on comes along at the same version."""
-    own: tuple[str, ...]
-    """Patterns of the packages that carry the driver's version."""
-    apart: tuple[str, ...]
-    """Patterns of those among them that do not."""
-    other: tuple[str, ...]
-    """Packages of the other flavour, which must not be there."""
-    uri: str
-    """The flat repository; empty for the distribution's own packages."""
-    files: tuple[WantedFile, ...]
-    stale: tuple[str, ...] = ()
-    """Lists and keys of other forms that are removed where they lie."""
-    stale_packages: tuple[str, ...] = ()
-    unit: str = ""
-@dataclass(frozen=True, slots=True)
 class WantedPowerCard:
     """A card that is watched, and its limit."""
 
@@ -205,6 +182,29 @@ class WantedPower:
     """The role ``power`` writes and removes these; they are no part of ``Wanted.files``."""
 
 
+@dataclass(frozen=True, slots=True)
+class WantedDriver:
+    """The NVIDIA driver. Names are patterns (fnmatch) where they say so."""
+
+    source: Literal["nvidia-repo", "debian", "mirror", "directory"]
+    version: str
+    """Without the packages' own revision: ``610.57.04``."""
+    flavour: Literal["open", "proprietary"]
+    packages: tuple[str, ...]
+    """Installed by name; what they depend on comes along at the same version."""
+    own: tuple[str, ...]
+    """Patterns of the packages that carry the driver's version."""
+    apart: tuple[str, ...]
+    """Patterns of those among them that do not."""
+    other: tuple[str, ...]
+    """Packages of the other flavour, which must not be there."""
+    uri: str
+    """The flat repository; empty for the distribution's own packages."""
+    files: tuple[WantedFile, ...]
+    stale: tuple[str, ...] = ()
+    """Lists and keys of other forms that are removed where they lie."""
+    stale_packages: tuple[str, ...] = ()
+    unit: str = ""
     """Makes the device nodes at boot."""
 
 
@@ -224,6 +224,9 @@ class Wanted:
     credentials: tuple[WantedCredential, ...]
     services: tuple[WantedService, ...]
     cards: tuple[WantedCard, ...] = ()
+    toolkit: WantedToolkit | None = None
+    """None where no CUDA engine is built."""
+    power: WantedPower | None = None
     driver: WantedDriver | None = None
     system: str = ""
     """Distribution and release that the host must run, ``debian 13``; empty in a state that was kept without it."""
@@ -234,6 +237,3 @@ class Wanted:
         for entry, wanted in zip(data["files"], self.files, strict=True):
             entry["sha256"] = wanted.sha256
         return data
-    toolkit: WantedToolkit | None = None
-    """None where no CUDA engine is built."""
-    power: WantedPower | None = None

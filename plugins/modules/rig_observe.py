@@ -147,6 +147,7 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         "systemd": Path("/run/systemd/system").is_dir(),
         "gpus": rig_system.gpus(),
         "driver": _driver(probe.get("driver"), hasher),
+        "power": power,
     }
 
 
@@ -156,7 +157,6 @@ def main() -> None:
             "probe": {"type": "dict", "required": True},
             "salt": {"type": "str", "default": "", "no_log": True},
         },
-        "power": power,
         supports_check_mode=True,
     )
     started = time.monotonic()
