@@ -1,0 +1,137 @@
+"""Installing, building, and what is said when a kernel stays without a module. The tools are stand-ins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.driver_cases import MAKE_LOG, driver
+from tests.support.observe.load import module, part
+
+rig_driver = module("rig_driver")
+nvidia = part("rig_nvidia")
+apt = part("rig_apt")
+KERNEL = "6.12.117+deb13-amd64"
+PLAN = {"pins": ["libcuda1=590.48.01-1"], "headers": [f"linux-headers-{KERNEL}"], "drop": ["cuda-keyring"]}
+
+
+class Tools:
+    """Keeps what is asked, and answers by the words of a command."""
+
+    def __init__(self, answers: dict[str, tuple[int, str]]) -> None:
+        self.asked: list[str] = []
+        self.answers = answers
+
+    def __call__(self, command: list[str], _timeout: int = 0) -> tuple[int, str]:
+        line = " ".join(command)
+        self.asked.append(line)
+        return next((answer for words, answer in self.answers.items() if words in line), (0, ""))
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the host has, to be changed by a test."""
+    seen: dict[str, Any] = {"half": [], "dkms": {"nvidia/590.48.01": "installed"}, "packages": {}}
+    monkeypatch.setattr(nvidia, "half_done", lambda: seen["half"])
+    monkeypatch.setattr(nvidia, "bootable", lambda: [KERNEL])
+    monkeypatch.setattr(nvidia, "dkms", lambda _kernel: seen["dkms"])
+    monkeypatch.setattr(nvidia, "packages", lambda *_: seen["packages"])
+    return seen
+
+
+def tools(monkeypatch: pytest.MonkeyPatch, **answers: tuple[int, str]) -> Tools:
+    made = Tools({words.replace("_", " "): answer for words, answer in answers.items()})
+    monkeypatch.setattr(apt, "call", made)
+    return made
+
+
+@pytest.mark.usefixtures("host")
+def test_headers_come_first_and_each_step_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tools(monkeypatch)
+    assert rig_driver.install(driver(), PLAN, 10) is True
+    installs = [line for line in made.asked if " install " in line]
+    assert [" -s " in line for line in installs] == [True, False, True, False]
+    assert installs[1].endswith(f"-- linux-headers-{KERNEL}")
+    assert installs[3].endswith("-- libcuda1=590.48.01-1 cuda-keyring-")
+
+
+def test_what_is_in_place_is_only_held(monkeypatch: pytest.MonkeyPatch, host: dict[str, Any]) -> None:
+    made = tools(monkeypatch)
+    empty: dict[str, list[str]] = {"pins": [], "headers": [], "drop": []}
+    host["packages"] = {"libcuda1": {"version": "590.48.01-1", "state": "installed", "held": False}}
+    assert rig_driver.install(driver(), empty, 10) is True
+    assert made.asked == ["apt-mark hold -- libcuda1"]
+    host["packages"]["libcuda1"]["held"] = True
+    assert rig_driver.install(driver(), empty, 10) is False
+
+
+def test_a_simulation_that_takes_more_ends_it_before_the_transaction(
+    monkeypatch: pytest.MonkeyPatch, host: dict[str, Any]
+) -> None:
+    assert host["half"] == []
+    made = tools(monkeypatch, **{"-s_install_--_libcuda1": (0, "Remv openssh-server [1:10]\n")})
+    with pytest.raises(apt.FailedError, match="openssh-server"):
+        rig_driver.install(driver(), PLAN, 10)
+    assert not any("-y install -- libcuda1" in line for line in made.asked)
+
+
+def test_a_half_configured_package_of_others_is_finished_first(
+    monkeypatch: pytest.MonkeyPatch, host: dict[str, Any]
+) -> None:
+    made = tools(monkeypatch, **{"dpkg_--configure": (1, "dpkg: error processing package grub-pc (--configure):")})
+    host["half"] = ["nvidia-open-kernel-dkms"]
+    rig_driver.install(driver(), PLAN, 10)
+    assert not any("--configure" in line for line in made.asked)
+    host["half"] = ["grub-pc"]
+    with pytest.raises(apt.FailedError, match="dpkg cannot finish with grub-pc"):
+        rig_driver.install(driver(), PLAN, 10)
+
+
+def test_an_apt_that_runs_is_waited_for_and_named(monkeypatch: pytest.MonkeyPatch, host: dict[str, Any]) -> None:
+    assert host["half"] == []
+    held = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 812 (apt-get)\n"
+    monkeypatch.setattr(rig_driver.time, "sleep", lambda _: None)
+    tools(monkeypatch, update=(100, held))
+    with pytest.raises(apt.FailedError, match="held by process 812"):
+        rig_driver.install(driver(), PLAN, 0)
+
+
+def test_a_module_that_does_not_build_is_told_with_the_compilers_words(
+    monkeypatch: pytest.MonkeyPatch, host: dict[str, Any], tmp_path: Path
+) -> None:
+    place = tmp_path / "nvidia-current-open/590.48.01/build"
+    place.mkdir(parents=True)
+    (place / "make.log").write_text(MAKE_LOG)
+    why = part("rig_make_log").why_not_built
+    monkeypatch.setattr(rig_driver.rig_make_log, "why_not_built", lambda module, kernel: why(module, kernel, tmp_path))
+    host["dkms"] = {"nvidia-current-open/590.48.01": "added"}
+    made = tools(monkeypatch)
+    with pytest.raises(apt.FailedError) as caught:
+        rig_driver.build(driver())
+    said = str(caught.value)
+    assert f"kernel {KERNEL} has no module 590.48.01: nvidia-current-open/590.48.01 is only added" in said
+    assert "too few arguments to function 'pci_resize_resource'" in said
+    assert "do not reboot" in said
+    assert made.asked == [f"dkms autoinstall -k {KERNEL}"]
+
+
+def test_nothing_is_built_where_every_kernel_has_its_module(
+    monkeypatch: pytest.MonkeyPatch, host: dict[str, Any]
+) -> None:
+    assert host["dkms"]
+    made = tools(monkeypatch)
+    assert rig_driver.build(driver()) is False
+    assert made.asked == []
+
+
+def test_an_old_initramfs_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tools(monkeypatch)
+    files = {"files": [{"path": "/etc/modprobe.d/x.conf"}]}
+    monkeypatch.setattr(nvidia, "old_initramfs", lambda _: [KERNEL])
+    assert rig_driver.initramfs(files) is True
+    assert made.asked == [f"update-initramfs -u -k {KERNEL}"]
+    tools(monkeypatch, **{"update-initramfs": (1, "E: no space left\n")})
+    with pytest.raises(apt.FailedError, match="cannot be made anew"):
+        rig_driver.initramfs(files)
