@@ -15,6 +15,7 @@ _HEADINGS = {
     "user": "Users to make or mend",
     "directory": "Directories to make or mend",
     "driver": "Parts of the NVIDIA driver to install or mend",
+    "toolkit": "CUDA toolkits to install or mend",
     "release": "Releases to build",
     "model": "Models to fetch or mend",
     "credential": "Key files to make or mend",

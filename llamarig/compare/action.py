@@ -10,6 +10,7 @@ Kind = Literal[
     "user",
     "directory",
     "driver",
+    "toolkit",
     "release",
     "model",
     "credential",

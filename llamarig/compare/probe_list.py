@@ -30,6 +30,7 @@ def probe_list(wanted: Wanted, deep: bool = False) -> dict[str, Any]:
         "directories": [path for path, _, _, _ in wanted.directories],
         "packages": list(wanted.packages),
         "users": [user.name for user in wanted.users],
+        "toolkit": wanted.toolkit.version if wanted.toolkit is not None else "",
         "driver": _driver(wanted.driver),
         "release": wanted.release.id,
         "models": [{"path": model.path, "links": list(model.links)} for model in wanted.models],

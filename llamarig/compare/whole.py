@@ -30,6 +30,7 @@ def compare(wanted: Wanted | Mapping[str, Any], observed: Mapping[str, Any]) -> 
         *system.users(view),
         *system.directories(view),
         *driver.driver(view),
+        *toolkit.toolkit(view),
         *content.release(view),
         *content.models(view),
         *system.credentials(view),

@@ -17,6 +17,7 @@ from llamarig.render.models import wanted_models
 from llamarig.render.power import wanted_power
 from llamarig.render.probe import PROGRAM, config_path, is_socket, probe_config
 from llamarig.render.text import fill, verbatim
+from llamarig.render.toolkit import toolkit
 from llamarig.render.units import keys_path, unit_name, unit_path, unit_text
 from llamarig.render.wanted import (
     Wanted,
@@ -57,6 +58,7 @@ def _directories(spec: HostSpec, models: tuple[WantedModelFile, ...]) -> tuple[D
     return (
         (place.ROOT, "0755", *root),
         (place.RELEASES, "0755", *root),
+        *(((place.TOOLKITS, "0755", *root),) if toolkit(spec) is not None else ()),
         (place.LIBEXEC, "0755", *root),
         (place.STATE, "0755", *root),
         # Root takes a finished build out of it; its owner could swap one directory of it for another.

@@ -5,22 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from llamarig.render.release import release_id
-from llamarig.render.wanted import ROOT, WantedPatch, WantedRelease
+from llamarig.render.toolkit import compiler_policy, host_compiler, prefix
+from llamarig.render.wanted import WantedPatch, WantedRelease
 from llamarig.spec.engine import Engine, Patch
 from llamarig.spec.host import HostSpec
 
 TARGETS = ("llama-server", "llama-fit-params", "llama-bench")
-TOOLKITS = f"{ROOT}/cuda"
-"""Each CUDA toolkit lies in a directory of its own below this one, named by its version."""
-
 _SDIST_SUBDIR = "vendor/llama.cpp"
-_HOST_COMPILER = {"debian 13": "14", "debian 12": "12", "ubuntu 24.04": "13", "ubuntu 22.04": "11"}
-"""GCC that the distribution's ``g++`` is; with CUDA it is named explicitly."""
-
-
-def compiler_policy(spec: HostSpec) -> str:
-    """Which compiler builds: the distribution's own, by major version where that is known."""
-    return "gcc-" + _HOST_COMPILER.get(f"{spec.os.distribution} {spec.os.release}", "distribution")
 
 
 def packages(spec: HostSpec) -> dict[str, str | None]:
@@ -66,19 +57,19 @@ def cmake_options(spec: HostSpec) -> dict[str, str]:
             "GGML_CUDA": "ON",
             "GGML_CUDA_NCCL": "OFF",
             "CMAKE_CUDA_ARCHITECTURES": ";".join(engine.architectures),
-            "CMAKE_CUDA_HOST_COMPILER": _host_compiler(spec),
+            "CMAKE_CUDA_HOST_COMPILER": host_compiler(spec),
         }
         if spec.cuda is not None:
-            prefix = f"{TOOLKITS}/{spec.cuda.version}"
-            options |= {"CMAKE_CUDA_COMPILER": f"{prefix}/bin/nvcc", "CUDAToolkit_ROOT": prefix}
+            place = prefix(spec.cuda.version)
+            options |= {
+                "CMAKE_CUDA_COMPILER": f"{place}/bin/nvcc",
+                "CUDAToolkit_ROOT": place,
+                # The engine runs with the libraries of the toolkit that built it, wherever another one lies.
+                "CMAKE_INSTALL_RPATH": f"{options['CMAKE_INSTALL_RPATH']};{place}/lib64",
+            }
     for name, value in sorted(engine.build.options.items()):
         options[name] = _switch(value) if isinstance(value, bool) else value
     return options
-
-
-def _host_compiler(spec: HostSpec) -> str:
-    version = compiler_policy(spec).removeprefix("gcc-")
-    return f"g++-{version}" if version.isdigit() else "g++"
 
 
 def _source(engine: Engine) -> dict[str, str]:

@@ -15,6 +15,8 @@ ROOT = "/opt/llamarig"
 RELEASES = f"{ROOT}/releases"
 CURRENT = f"{ROOT}/current"
 """The one link that is switched; its target is relative: ``releases/<id>``."""
+TOOLKITS = f"{ROOT}/cuda"
+"""Each CUDA toolkit lies in a directory of its own below this one, named by its version."""
 LIBEXEC = f"{ROOT}/libexec"
 STATE = "/var/lib/llamarig"
 RECORD = f"{STATE}/record.json"
@@ -85,6 +87,27 @@ class WantedRelease:
     inputs: dict[str, Any]
     flags: tuple[str, ...] = ()
     """Every flag that a rendered unit passes; the new binary's help must know them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedToolkit:
+    """The CUDA toolkit that builds the engine, and whose libraries it runs with."""
+
+    version: str
+    prefix: str
+    source: str
+    """Where its parts come from, as in the spec: wheels, archive, runfile, directory."""
+    location: str
+    sha256: str
+    wheels: dict[str, str]
+    """``name==version`` and sha256 of each part that is a Python distribution."""
+    header_fix: bool
+    """Whether its headers are mended for the host's C library."""
+    id: str
+    """sha256 over all that decides the content; the manifest of an installed toolkit has it."""
+    compiler: str
+    """The host compiler that a trial compiles with."""
+    architectures: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

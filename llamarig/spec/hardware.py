@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from llamarig.spec.base import Lockable, MiB, Name, OneLine, RelativePath, SpecModel, Unlocked
+from llamarig.spec.engine import Requirement
 
 BusId = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{4}([0-9a-f]{4})?:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
 """A PCI address as lspci prints it, ``01:00.0`` or ``0000:01:00.0``."""
@@ -87,11 +88,14 @@ class Cuda(SpecModel):
     """The CUDA toolkit that builds the engine, in a prefix of its own."""
 
     source: Literal["archive", "runfile", "apt", "wheels", "directory"]
-    """Where it comes from."""
+    """Where it comes from. ``apt`` is not built: a package cannot be kept out of everybody's way."""
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")]
-    """The whole version."""
+    """The whole version, as nvcc prints it."""
     sha256: Lockable | None = None
-    """Of the runfile or archive; of a list of archives (``redistrib_*.json``), which pins each that it names."""
+    """Of the runfile or archive; of a list of archives (``redistrib_*.json``), which pins each that it names; of the
+    tar that llamarig makes of a prepared tree in a directory."""
+    wheels: dict[Requirement, Lockable] = Field(default_factory=dict)
+    """The Python distributions that are the toolkit together, ``name==version``, each with its sha256; from 13.0 on."""
     location: OneLine | None = None
     """URL or path on the controller of the archive, the list of archives or the runfile, where it is not NVIDIA's
     list for ``version``; path of the directory, for that source."""

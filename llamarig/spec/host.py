@@ -89,7 +89,7 @@ class HostSpec(SpecModel):
     driver: Driver | None = None
     """The NVIDIA driver, installed from packages at one version."""
     cuda: Cuda | None = None
-    """The CUDA toolkit. Planned with; apply refuses it yet."""
+    """The CUDA toolkit that builds the engine, in a directory of its own below /opt/llamarig/cuda."""
     engine: Engine
     """The llama.cpp that is built."""
     models: Annotated[dict[Name, Model], Field(min_length=1)]
@@ -99,7 +99,8 @@ class HostSpec(SpecModel):
     models_dir: AbsolutePath = "/var/lib/llamarig/models"
     """Where the model files lie on the host."""
     power: Power | None = None
-    """Not built yet."""
+    """Limits, throttling and sleep. A host with cards has all of it even without this section; one without cards
+    sleeps as it likes unless it is given."""
     maintenance: Maintenance = Maintenance()
     """When the host may be changed."""
 

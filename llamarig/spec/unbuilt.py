@@ -21,12 +21,13 @@ def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
             yield ("services", name, "router"), _error(spec, what, "serve each model in a service of its own")
     if spec.engine.backend != "cuda":
         return
-    if spec.cuda is not None and spec.cuda.source != "directory":
-        what = "`cuda` is planned with, but this version does not install the CUDA toolkit yet"
-        yield ("cuda",), _error(spec, what)
+    if spec.cuda is not None and spec.cuda.source == "apt":
+        what = "`cuda.source: apt` is planned with, but this version does not install a toolkit from packages"
+        instead = "take another source: packages go to /usr/local/cuda and into PATH, and are not pinned by content"
+        yield ("cuda", "source"), _error(spec, what, instead)
     elif spec.cuda is None:
-        what = "`backend: cuda` without a toolkit: this version does not install the CUDA toolkit yet"
-        yield ("engine", "backend"), _error(spec, what)
+        what = "`backend: cuda` without a toolkit: nothing says which one builds the engine"
+        yield ("engine", "backend"), _error(spec, what, "add a `cuda` section")
 
 
 def _driver(spec: HostSpec, driver: Driver) -> Iterator[tuple[Loc, RigError]]:

@@ -26,5 +26,5 @@ def _places(value: object, at: Loc) -> Iterator[Loc]:
     elif isinstance(value, list):
         for index, below in enumerate(value):
             yield from _places(below, (*at, index))
-    elif value == "unlocked" and at[-1] in ("sha256", "size", "revision", "head"):
+    elif value == "unlocked" and (at[-1] in ("sha256", "size", "revision", "head") or at[:-1] == ("cuda", "wheels")):
         yield at

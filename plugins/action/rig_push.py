@@ -14,7 +14,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from llamarig.converge import artifacts
+from llamarig.converge import artifacts, toolkit
 from llamarig.converge.events import progress
 from llamarig.converge.jobs import LockKeeper
 from llamarig.errors import RigError
@@ -24,11 +24,12 @@ TRIES = 3
 
 
 class ActionModule(ActionBase):
-    """Arguments: ``release`` or ``model`` (as in the wanted state) and ``directory`` on the host;
+    """Arguments: ``release``, ``model`` or ``toolkit`` (as in the wanted state) and ``directory`` on the host;
     ``lock``, arguments for rig_lock, called now and then meanwhile.
 
     For a model it returns ``path``, ``sha256`` and ``size`` of the file there, still unchecked;
-    for a release those of the source archive, and ``patches`` in order, as rig_source takes them.
+    for a release those of the source archive, and ``patches`` in order, as rig_source takes them;
+    for a toolkit ``parts`` in order, as rig_toolkit takes them.
     """
 
     _requires_connection = True
@@ -39,12 +40,14 @@ class ActionModule(ActionBase):
         args, variables = self._task.args, task_vars or {}
         self._host = str(variables.get("inventory_hostname", ""))
         self._lock = LockKeeper(self, args.get("lock"), variables)
-        if not args.get("directory") or bool(args.get("release")) == bool(args.get("model")):
-            raise AnsibleActionFail("rig_push needs a directory, and either a release or a model")
+        if not args.get("directory") or sum(bool(args.get(key)) for key in ("release", "model", "toolkit")) != 1:
+            raise AnsibleActionFail("rig_push needs a directory, and one of a release, a model and a toolkit")
         if self._task.check_mode:
-            return {"changed": True, "path": "", "sha256": "", "size": 0, "patches": []}
+            return {"changed": True, "path": "", "sha256": "", "size": 0, "patches": [], "parts": []}
         project = Path(str(variables.get("llamarig_project") or Path.cwd()))
         try:
+            if args.get("toolkit"):
+                return self._toolkit(project)
             return self._release(project) if args.get("release") else self._model(project)
         except RigError as error:
             return {"failed": True, "msg": str(error)}
@@ -52,6 +55,18 @@ class ActionModule(ActionBase):
     def _model(self, project: Path) -> dict[str, Any]:
         wanted = self._task.args["model"]
         return self._send(artifacts.model(wanted, project, self._progress), artifacts.label_of(wanted))
+
+    def _toolkit(self, project: Path) -> dict[str, Any]:
+        # Everything is found before anything is sent.
+        parts = toolkit.parts(self._task.args["toolkit"], project, self._progress)
+        sent = [(part, self._send(part.artifact, part.name)) for part in parts]
+        return {
+            "changed": any(answer["changed"] for _, answer in sent),
+            "parts": [
+                {"name": part.name, "kind": part.kind, "path": answer["path"], "sha256": answer["sha256"]}
+                for part, answer in sent
+            ],
+        }
 
     def _release(self, project: Path) -> dict[str, Any]:
         release = self._task.args["release"]

@@ -31,7 +31,8 @@ class Limits:
     total_bytes: int = 4 << 30
 
 
-def _checked_name(name: str) -> PurePosixPath:
+def checked_name(name: str) -> PurePosixPath:
+    """A member's name as a path; :class:`RefusedError` when it leads out or cannot be printed."""
     path = PurePosixPath(name)
     if not name or name.startswith("/") or ".." in path.parts or "\\" in name:
         raise RefusedError(f"member {name[:200]!r} has an absolute path or one that leaves the archive")
@@ -40,7 +41,8 @@ def _checked_name(name: str) -> PurePosixPath:
     return path
 
 
-def _checked_link(name: PurePosixPath, target: str) -> str:
+def checked_link(name: PurePosixPath, target: str) -> str:
+    """Where a link leads; :class:`RefusedError` when that is outside the tree."""
     reached = posixpath.normpath(posixpath.join(str(name.parent), target))
     if target.startswith("/") or reached == ".." or reached.startswith("../"):
         raise RefusedError(f"link {str(name)!r} points outside the tree, to {target[:200]!r}")
@@ -58,7 +60,7 @@ class _Unpacker:
 
     def inside(self, member: tarfile.TarInfo) -> PurePosixPath | None:
         """The member's path below the wanted directory, or None when it lies elsewhere."""
-        path = _checked_name(member.name)
+        path = checked_name(member.name)
         if not path.parts:
             return None
         self.top = self.top or path.parts[0]
@@ -108,7 +110,8 @@ class _Unpacker:
         os.utime(target, (member.mtime, member.mtime))
 
 
-def _refuse_kind(member: tarfile.TarInfo) -> None:
+def refuse_kind(member: tarfile.TarInfo) -> None:
+    """:class:`RefusedError` for everything but plain files, directories and links."""
     if member.mode & 0o7000 and not member.isdir():
         raise RefusedError(f"member {member.name[:200]!r} is setuid, setgid or sticky")
     if member.islnk():
@@ -117,7 +120,7 @@ def _refuse_kind(member: tarfile.TarInfo) -> None:
         raise RefusedError(f"member {member.name[:200]!r} is a device, pipe or other special file")
 
 
-def _make_links(dest: Path, links: list[tuple[PurePosixPath, str]]) -> None:
+def make_links(dest: Path, links: list[tuple[PurePosixPath, str]]) -> None:
     """Make the links, none of them through another, and follow each to its end: that must lie in the tree too."""
     for path, target in links:
         above = [dest / parent for parent in path.parents if parent.parts]
@@ -152,13 +155,13 @@ def unpack(archive: IO[bytes], dest: Path, subdir: str = "", limits: Limits | No
                 path = work.inside(member)
                 if path is None:
                     continue
-                _refuse_kind(member)
+                refuse_kind(member)
                 if member.issym():
-                    links.append((path, _checked_link(path, member.linkname)))
+                    links.append((path, checked_link(path, member.linkname)))
                 else:
                     work.make(tar, member, path)
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise RefusedError(f"it is not a whole tar archive: {error}") from error
-    _make_links(dest, links)
+    make_links(dest, links)
     if not any(dest.iterdir()):
         raise RefusedError(f"it has nothing below {subdir or 'its top directory'!r}")

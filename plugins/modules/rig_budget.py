@@ -20,6 +20,7 @@ options:
   models: {description: The wanted models., type: list, elements: dict, default: []}
   releases: {description: Directory of the releases., type: path, default: /opt/llamarig/releases}
   build_root: {description: Where sources are unpacked and built., type: path, default: /var/lib/llamarig/build}
+  toolkit_mib: {description: Space that a CUDA toolkit and its parts take below C(build_root)., type: int, default: 0}
   build_mib: {description: Space that source and build take, in MiB., type: int, default: 1024}
   release_mib: {description: Space that a release takes, in MiB., type: int, default: 128}
   reserve_mib: {description: Space that must stay free on each file system, in MiB., type: int, default: 256}
@@ -51,6 +52,8 @@ def needs(params: dict[str, Any]) -> list[tuple[Path, int, str]]:
     """Where, how many bytes and for what. What has arrived already is not needed again."""
     found: list[tuple[Path, int, str]] = []
     release = params["release"]
+    if params.get("toolkit_mib"):
+        found.append((Path(params["build_root"]), params["toolkit_mib"] * MIB, "CUDA toolkit and its parts"))
     if release and not (Path(params["releases"]) / release["id"] / "provenance.json").exists():
         found.append((Path(params["build_root"]), params["build_mib"] * MIB, "source and build"))
         found.append((Path(params["releases"]), params["release_mib"] * MIB, f"release {release['id']}"))
@@ -123,6 +126,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "release": {"type": "dict", "default": {}},
+            "toolkit_mib": {"type": "int", "default": 0},
             "models": {"type": "list", "elements": "dict", "default": []},
             "releases": {"type": "path", "default": "/opt/llamarig/releases"},
             "build_root": {"type": "path", "default": "/var/lib/llamarig/build"},

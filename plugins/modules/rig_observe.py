@@ -80,6 +80,14 @@ def _models(probe: dict[str, Any]) -> tuple[list[str], list[str]]:
     return paths, links
 
 
+def _toolkits(probe: dict[str, Any]) -> dict[str, Any]:
+    """The CUDA toolkit of the probe list, by its version; what is no version reaches no path."""
+    version = probe.get("toolkit")
+    if not isinstance(version, str) or not rig_store.RELEASE_ID.fullmatch(version):
+        return {}
+    return {version: rig_cuda_state.look(f"{rig_store.ROOT}/cuda/{version}", bool(probe.get("deep")))}
+
+
 def _driver(probe: Any, hasher: Hasher) -> dict[str, Any] | None:
     if not isinstance(probe, dict):
         return None
@@ -133,6 +141,7 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         "directories": {path: rig_store.directory(path) for path in _texts(probe, "directories")},
         "current": current,
         "releases": {name: found for name, found in releases.items() if found is not None},
+        "toolkits": _toolkits(probe),
         "models": {path: hasher.describe(path) for path in model_paths},
         "links": {path: rig_store.link(path) for path in links},
         "credentials": {path: rig_store.credential(path, salt) for path in credentials},

@@ -11,6 +11,7 @@ from llamarig.converge.locking.patch_text import read_patch
 from llamarig.converge.locking.pulls import Pull, Pulls
 from llamarig.converge.locking.result import HostWork, Locked, digest, digest_of
 from llamarig.converge.locking.toolkit import toolkit_sha256
+from llamarig.converge.store.origins import below
 from llamarig.errors import RigError
 from llamarig.spec.engine import Patch
 from llamarig.spec.tree import Loc
@@ -33,6 +34,9 @@ class EngineLocker:
             loc = ("engine", "patches", at)
             work.attempt(loc, partial(self._patch, work, loc, patch))
         work.attempt(("cuda", "sha256"), partial(self._toolkit, work))
+        for requirement, pin in (work.spec.cuda.wheels if work.spec.cuda is not None else {}).items():
+            if pin == UNLOCKED:
+                work.attempt(("cuda", "wheels", requirement), partial(self._wheel, work, requirement))
 
     def _source(self, work: HostWork) -> None:
         source = work.spec.engine.source
@@ -47,6 +51,12 @@ class EngineLocker:
         cuda = work.spec.cuda
         if cuda is not None and cuda.sha256 == UNLOCKED:
             work.values["cuda", "sha256"] = toolkit_sha256(self.finder, cuda)
+
+    def _wheel(self, work: HostWork, requirement: str) -> None:
+        cuda = work.spec.cuda
+        if cuda is not None:
+            folder = below(self.root, str(cuda.location)) if cuda.source == "directory" else None
+            work.values["cuda", "wheels", requirement] = self.finder.wheel_sha256(requirement, folder)
 
     # --- patches --------------------------------------------------------------
 

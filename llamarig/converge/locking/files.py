@@ -155,6 +155,13 @@ class Finder:
             raise RigError("the index promises another content than it gives", requirement, f"{promised} and {found}")
         return found
 
+    def wheel_sha256(self, requirement: str, folder: Path | None = None) -> str:
+        """sha256 of a wheel: of the file in a directory, else as its index promises; fetched where it promises none."""
+        if folder is not None:
+            return _local(origins.wheel_in(folder, requirement)).sha256
+        promised = index.find(self.http(), pip_config(), requirement, "wheel").sha256
+        return promised or sha256_of(origins.distribution(self.shelf, requirement, "wheel", None, self.progress))
+
     def archive_sha256(self, ref: str) -> str:
         """sha256 of an archive by URL or by path on the controller."""
         if origins.is_url(ref):

@@ -7,6 +7,9 @@ import json
 from llamarig.catalog.toolkits import archive_list, release_of
 from llamarig.converge.locking.files import Finder
 from llamarig.converge.locking.result import digest_of
+from llamarig.converge.store import origins
+from llamarig.converge.store.pack import NVCC, lists_in, pack_tree
+from llamarig.converge.store.shelf import sha256_of
 from llamarig.errors import RigError
 from llamarig.spec.hardware import Cuda
 
@@ -19,6 +22,8 @@ def toolkit_sha256(finder: Finder, cuda: Cuda) -> str:
 
     Raises :class:`RigError` when no address is known, or the list is that of another toolkit.
     """
+    if cuda.source == "directory":
+        return _in_directory(finder, cuda)
     if cuda.location is not None and not cuda.location.endswith(".json"):
         return finder.archive_sha256(cuda.location)
     address = cuda.location or (archive_list(cuda.version) if cuda.source == "archive" else None)
@@ -30,6 +35,28 @@ def toolkit_sha256(finder: Finder, cuda: Cuda) -> str:
         )
     data = finder.small_file(address, LIST_BYTES)
     _is_list_of(cuda.version, data, address)
+    return digest_of(data)
+
+
+def _in_directory(finder: Finder, cuda: Cuda) -> str:
+    """The pin of a prepared tree, or of the one list of archives in the directory."""
+    folder = origins.below(finder.project, str(cuda.location))
+    if (folder / NVCC).is_file():
+        packed = pack_tree(folder, finder.shelf.partial(f"tree {folder}"))
+        found = sha256_of(packed)
+        packed.unlink()
+        return found
+    lists = lists_in(folder)
+    if len(lists) > 1:
+        raise RigError("the directory has more than one list of archives", str(folder), fix="leave the right one in it")
+    if not lists:
+        raise RigError(
+            "the directory holds neither a toolkit nor a list of archives",
+            str(folder),
+            fix=f"it must hold {NVCC}, or a redistrib_<release>.json and its archives; wheels are named in cuda.wheels",
+        )
+    data = finder.small_file(str(lists[0]), LIST_BYTES)
+    _is_list_of(cuda.version, data, str(lists[0]))
     return digest_of(data)
 
 

@@ -68,13 +68,20 @@ def parse_page(text: str, base: str, is_json: bool) -> list[Distribution]:
     return found
 
 
+def _runs_here(platform: str) -> bool:
+    """Whether a wheel for this platform is for the hosts, which are x86_64 machines with Linux and glibc."""
+    return platform == "any" or (platform.endswith("_x86_64") and platform.startswith(("linux", "manylinux")))
+
+
 def fits(filename: str, name: str, version: str, kind: Kind) -> bool:
-    """Whether a file is that distribution."""
+    """Whether a file is that distribution; of a wheel for some platforms, whether the hosts' is one of them."""
     try:
         if kind == "sdist":
             got_name, got_version = parse_sdist_filename(filename)
         else:
-            got_name, got_version, _, _ = parse_wheel_filename(filename)
+            got_name, got_version, _, tags = parse_wheel_filename(filename)
+            if not any(_runs_here(tag.platform) for tag in tags):
+                return False
         return got_name == canonicalize_name(name) and got_version == Version(version)
     except (InvalidSdistFilename, InvalidWheelFilename, InvalidVersion):
         return False

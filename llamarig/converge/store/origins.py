@@ -66,6 +66,15 @@ def wheel_member(shelf: Shelf, origin: Mapping[str, str], sha256: str, size: int
     return path
 
 
+def wheel_in(folder: Path, requirement: str) -> Path:
+    """The wheel of ``name==version`` in a directory on the controller."""
+    name, _, version = requirement.partition("==")
+    fitting = [path for path in sorted(folder.glob("*.whl")) if index.fits(path.name, name, version, "wheel")]
+    if not fitting:
+        raise RigError(f"the directory holds no wheel of {requirement}", str(folder), fix="put it there")
+    return fitting[0]
+
+
 def is_url(text: str) -> bool:
     """Whether it is fetched over the network."""
     return text.startswith(("https://", "http://"))

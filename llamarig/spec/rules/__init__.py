@@ -19,6 +19,7 @@ from llamarig.spec.rules import (
     reach,
     references,
     split,
+    toolkit,
     unbuilt,
 )
 from llamarig.spec.rules.base import Broken, Rule, View
@@ -26,6 +27,7 @@ from llamarig.spec.rules.base import Broken, Rule, View
 RULES: tuple[Rule, ...] = (
     *reach.RULES,
     *driver.RULES,
+    *toolkit.RULES,
     *build.RULES,
     *files.RULES,
     *references.RULES,

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 from llamarig.catalog.gpus import card as find_card
 from llamarig.catalog.gpus import cards as all_cards
+from llamarig.catalog.toolkits import first_rewriting_build, rewrites_plain, system, takes_family_suffix
 from llamarig.spec.rules.base import Broken, View, near
 from llamarig.spec.tree import Loc
 
 _FULL_COMMIT = 40
-_REWRITES_FROM = 10454
-"""The oldest tree in which a bare 12X was seen to become 12Xa (ggml-cuda/CMakeLists.txt)."""
 _MTP_ASSERTS = range(10741, 10749)
 """Builds that assert on every file with an MTP head."""
 _PLANNED_OPTIONS = {
@@ -32,8 +31,6 @@ _PLANNED_OPTIONS = {
 }
 _GIT = re.compile(r"(https?|ssh|git|file)://[^\s@]*(@[^\s]*)?|[\w.-]+@[\w.-]+:[\w./~-]+|/[^\s]*")
 _URL = re.compile(r"https?://[^/@\s]+/\S+")
-_OLD_CMAKE = {"debian 13": "3.31.6", "debian 12": "3.25.1", "ubuntu 24.04": "3.28.3", "ubuntu 22.04": "3.22.1"}
-"""Distributions whose CMake refuses the ``f`` suffix (it needs 3.31.8 or 4.0.2)."""
 
 
 def source(view: View) -> Iterator[Broken]:
@@ -97,16 +94,17 @@ def architectures(view: View) -> Iterator[Broken]:
 
 def _spelling(view: View, at: Loc) -> Iterator[Broken]:
     engine = view.spec.engine
-    system = f"{view.spec.os.distribution} {view.spec.os.release}"
+    runs = f"{view.spec.os.distribution} {view.spec.os.release}"
+    known = system(runs)
     for index, each in enumerate(engine.architectures):
         name = each.removesuffix("-real").removesuffix("-virtual")
         if re.fullmatch(r"12[0-9]", name):
-            old = engine.build_number < _REWRITES_FROM
+            old = not rewrites_plain(engine.build_number)
             yield Broken(
                 (*at, index),
                 f"a bare {name} lacks the instructions that NVFP4 needs"
                 + (
-                    f"; builds before {_REWRITES_FROM} fail on it or lose them in silence"
+                    f"; builds before {first_rewriting_build()} fail on it or lose them in silence"
                     if old
                     else f" (this build's CMake makes {name}a of it)"
                 ),
@@ -114,10 +112,10 @@ def _spelling(view: View, at: Loc) -> Iterator[Broken]:
                 rests_on=(("engine", "build-number"),),
                 warning=not old,
             )
-        elif name.endswith("f") and system in _OLD_CMAKE:
+        elif name.endswith("f") and known is not None and not takes_family_suffix(runs):
             yield Broken(
                 (*at, index),
-                f"{each} needs CMake 3.31.8 or 4.0.2, and {system} has {_OLD_CMAKE[system]}",
+                f"{each} needs CMake 3.31.8 or 4.0.2, and {runs} has {known.cmake}",
                 f"write {name[:-1]}a-real",
                 rests_on=(("os",),),
             )

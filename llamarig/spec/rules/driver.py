@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from llamarig.catalog.gpus import Card, Generation, generation
 from llamarig.catalog.gpus import card as find_card
+from llamarig.catalog.toolkits import older
 from llamarig.spec.rules.base import Broken, View
 from llamarig.spec.tree import Loc
 
@@ -72,11 +73,6 @@ def versions(view: View) -> Iterator[Broken]:
             )
 
 
-def older(version: str, than: str) -> bool:
-    """Whether one dotted version comes before another."""
-    return [int(part) for part in version.split(".")] < [int(part) for part in than.split(".")]
-
-
 def origins(view: View) -> Iterator[Broken]:
     """Mirror and directory need a location, archive and runfile may have one; archives need a hash."""
     spec = view.spec
@@ -84,13 +80,13 @@ def origins(view: View) -> Iterator[Broken]:
         needs = spec.driver.source in ("mirror", "directory")
         yield from _location("driver", spec.driver.location, needs=needs, may=needs)
     if spec.cuda is not None:
-        hashed = spec.cuda.source in ("archive", "runfile")
+        hashed = spec.cuda.source in ("archive", "runfile", "directory")
         needs = spec.cuda.source == "directory"
-        yield from _location("cuda", spec.cuda.location, needs=needs, may=needs or hashed)
-        if hashed and spec.cuda.sha256 is None:
+        yield from _location("cuda", spec.cuda.location, needs=needs, may=hashed)
+        if hashed and spec.cuda.sha256 is None and not (spec.cuda.source == "directory" and spec.cuda.wheels):
             yield Broken(
                 ("cuda", "sha256"),
-                f"an {spec.cuda.source} needs its sha256" if spec.cuda.source == "archive" else "a runfile needs it",
+                f"{'an' if spec.cuda.source == 'archive' else 'a'} {spec.cuda.source} needs its sha256",
                 "add `sha256: unlocked`, and let `llamarig lock` fill it",
                 rests_on=(("cuda", "source"),),
             )

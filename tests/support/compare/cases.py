@@ -161,6 +161,16 @@ def _process(each: WantedService) -> dict[str, Any]:
     }
 
 
+def toolkits(wanted: Wanted) -> dict[str, Any]:
+    """The wanted CUDA toolkit as it was installed."""
+    toolkit = wanted.toolkit
+    if toolkit is None:
+        return {}
+    entry = {"type": "dir", "mode": "0755", "owner": "root", "group": "root", "manifest": {"id": toolkit.id}}
+    told = {"manifest-sha256": sha("manifest"), "files": 1851, "wrong": [], "wrong-count": 0}
+    return {toolkit.version: entry | told}
+
+
 def observation(wanted: Wanted) -> dict[str, Any]:
     """What ``rig_observe`` says of a host that is as ``wanted`` (docs/contracts.md)."""
     release = {
@@ -227,6 +237,7 @@ def observation(wanted: Wanted) -> dict[str, Any]:
                 "files": release,
             }
         },
+        "toolkits": toolkits(wanted),
         "models": models,
         "links": {
             link: posixpath.relpath(model.path, posixpath.dirname(link))
@@ -300,6 +311,7 @@ def bare_observation(wanted: Wanted) -> dict[str, Any]:
         "directories": {row[0]: gone for row in wanted.directories},
         "current": None,
         "releases": {},
+        "toolkits": {},
         "models": {model.path: gone for model in wanted.models},
         "links": dict.fromkeys(seen["links"]),
         "credentials": dict.fromkeys(seen["credentials"], gone),
