@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from llamarig.memory import Estimate
 from llamarig.memory.engines import of_build
+from llamarig.plan.engine_limits import engine_limits
 from llamarig.plan.environment import uuid_of
 from llamarig.plan.load import Load
 from llamarig.plan.projector_findings import projector_findings
@@ -42,6 +43,7 @@ def service_findings(spec: HostSpec, name: str, load: Load, learned: Mapping[str
         )
     if load.estimate is not None:
         yield from _memory_max(name, service, load)
+        yield from engine_limits(name, service, load.estimate)
         yield from _model(spec, name, service, load.estimate)
 
 
