@@ -17,6 +17,7 @@ VERSION = re.compile(r"[0-9A-Za-z.+:~-]+")
 NVIDIAS = re.compile(r"^(lib)?nvidia|^libcuda|^libnv|^cuda|^firmware-nvidia|^xserver-xorg-video-nvidia|^libxnvctrl")
 KEEP = ["-o", "Dpkg::Options::=--force-confold", "--no-install-recommends", "--allow-downgrades"]
 SOURCES = "/etc/apt/sources.list.d"
+LISTS = "/var/lib/apt/lists"
 PREFERENCES = "/etc/apt/preferences.d"
 MOST_NAMED = 8
 
@@ -99,6 +100,13 @@ def private_state(parent: Path, name: str) -> Path:
     for below in ("state/lists/partial", "cache/archives/partial", "sources"):
         (state / below).mkdir(parents=True)
     return state
+
+
+def seed(state: Path) -> None:
+    """Begin with the lists that the host has, so that only what changed is fetched; apt checks them all the same."""
+    for path in sorted(Path(LISTS).glob("*")):
+        if path.is_file() and path.name != "lock":
+            shutil.copy2(path, state / "state" / "lists" / path.name)
 
 
 def update(options: list[str], where: str, timeout: int) -> None:
@@ -195,6 +203,7 @@ def _preflight(
     seen, headers = there(driver), missing_headers(kernels)
     pins: dict[str, str] = {}
     whole = private_state(parent, "whole")
+    seed(whole)
     sources, preferences = all_sources(driver, whole), all_preferences(driver, whole)
     everything = rig_apt.options(whole, sources, preferences)
     if packages_wrong(driver, seen):

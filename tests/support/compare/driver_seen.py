@@ -1,4 +1,4 @@
-"""What the observer says of a host whose driver is exactly as wanted. Composed after docs/contracts.md, not recorded."""
+"""What the observer says of a host whose driver is as wanted. Composed after docs/contracts.md, not recorded."""
 
 from __future__ import annotations
 

@@ -1,0 +1,108 @@
+"""Real apt on Debian 13 with a repository that the tests sign; its packages are stand-ins that bear NVIDIA's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Host, Lab
+from lab.packages import ensure_commands
+from lab.project import Project
+
+from tests.support import driver_host
+from tests.support.driver_repository import KERNEL, Signer, StandIn, headers, repository, set_of
+
+PLACE = "/srv/nvidia"
+OLD, NEW = "590.48.01", "610.57.04"
+pytestmark = pytest.mark.skipif(
+    driver_host.own_driver_is_loaded(), reason="the driver of this machine shows through /sys into every test host"
+)
+
+
+class Bench:
+    """A machine, its project, and the repository on its disk."""
+
+    def __init__(self, host: Host, project: Project, directory: Path) -> None:
+        self.host, self.project = host, project
+        self.directory = directory
+        ensure_commands({"gpg": "gnupg"})
+
+    def signer(self, name: str, digest: str = "SHA256") -> tuple[Signer, str]:
+        signer = Signer(self.directory / name, digest)
+        fingerprint = signer.make()
+        (self.project.directory / f"{name}.asc").write_bytes(signer.public())
+        return signer, fingerprint
+
+    def offer(self, packages: list[StandIn], signer: Signer) -> None:
+        self.host.exec(f"rm -rf {PLACE}")
+        for name, content in repository(packages, signer).items():
+            self.host.write(f"{PLACE}/{name}", content)
+        self.host.exec(f"chmod 0755 /srv {PLACE}")
+
+    def want(self, version: str, key: str, fingerprint: str) -> driver_host.Played:
+        driver = {"source": "directory", "location": PLACE, "version": version, "flavour": "open"}
+        pinned = {"key": f"{key}.asc", "key-fingerprint": fingerprint}
+        driver_host.describe(self.project, self.host, driver | pinned)
+        return driver_host.play(self.project, self.host)
+
+    def packages(self) -> str:
+        return self.host.exec("dpkg-query -W -f '${Package} ${Version} ${db:Status-Want}\\n'").output
+
+
+@pytest.fixture(scope="module")
+def bench(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    host = lab.host("driver", fresh=True)
+    driver_host.kernel(host, KERNEL)
+    yield Bench(host, Project(tmp_path_factory.mktemp("driver-project")), tmp_path_factory.mktemp("gpg"))
+    lab.discard("driver")
+
+
+def test_a_driver_is_installed_refused_and_upgraded(bench: Bench) -> None:
+    signer, fingerprint = bench.signer("good")
+    bench.offer([*set_of(OLD), headers()], signer)
+    bench.host.write("/etc/apt/sources.list.d/cuda.list", f"deb [trusted=yes] file:{PLACE} /\n".encode())
+
+    first = bench.want(OLD, "good", fingerprint).ok()
+    assert any(line.startswith("nvidia-driver-cuda: is not installed") for line in first.actions)
+    there = bench.packages()
+    for name in ("nvidia-driver-cuda", "nvidia-kernel-open-dkms", "libcuda1", "firmware-nvidia-gsp"):
+        assert f"{name} {OLD}-1 hold" in there
+    assert f"linux-headers-{KERNEL} 1 install" in there
+    assert "linux-image" not in there
+    assert bench.host.exec("ls /etc/apt/sources.list.d/").output.split().count("cuda.list") == 0
+    assert "BEGIN PGP PUBLIC KEY" in bench.host.exec("cat /etc/apt/sources.list.d/llamarig-nvidia.sources").output
+    assert bench.host.exec("systemctl is-enabled llamarig-nvidia-nodes.service").output.strip() == "enabled"
+    unit = "/etc/systemd/system/llamarig-nvidia-nodes.service:x.service"
+    verified = bench.host.exec(f"systemd-analyze verify --man=no --recursive-errors=one {unit}", check=False)
+    assert verified.code == 0, verified.output
+
+    second = bench.want(OLD, "good", fingerprint).ok()
+    assert second.actions == []
+
+    # Field case 2: the pin is not in the index. What is there is said, and nothing was touched.
+    before = bench.packages()
+    bench.want("580.126.09", "good", fingerprint).failed("does not offer driver 580.126.09", f"there is {OLD}-1")
+    assert bench.packages() == before
+
+    # Somebody's upgrade in the night cannot part them: they are on hold, and the pin says which version.
+    bench.offer([*set_of(OLD), *set_of(NEW), headers()], signer)
+    bench.host.exec("apt-get update -q && apt-get -y -q upgrade")
+    assert f"libcuda1 {OLD}-1 hold" in bench.packages()
+
+    upgraded = bench.want(NEW, "good", fingerprint).ok()
+    assert f"libcuda1: libcuda1 is {OLD}, wanted {NEW}" in upgraded.actions
+    assert f"libcuda1 {NEW}-1 hold" in bench.packages()
+    assert f"nvidia-kernel-open-dkms {NEW}-1 hold" in bench.packages()
+
+
+def test_a_key_bound_with_sha1_is_refused_in_apts_own_words(bench: Bench) -> None:
+    signer, fingerprint = bench.signer("weak", "SHA1")
+    bench.offer([*set_of(OLD), *set_of(NEW), headers()], signer)
+    before, lists = bench.packages(), bench.host.exec("cd /etc/apt && find . -type f | xargs sha256sum").output
+    bench.want(OLD, "weak", fingerprint).failed(
+        "apt does not trust", "SHA1 is not considered secure", "nothing was touched"
+    )
+    assert bench.packages() == before
+    assert bench.host.exec("cd /etc/apt && find . -type f | xargs sha256sum").output == lists
+    assert bench.host.exec("ls -d /var/lib/llamarig-driver-* 2>/dev/null", check=False).output == ""
