@@ -37,6 +37,7 @@ def manifest(wanted: Wanted) -> dict[str, Any]:
         },
         "users": data["users"],
         "packages": data["packages"],
+        "driver": _driver(data["driver"]),
         "credentials": data["credentials"],
         "models": data["models"],
         "build": {"cmake": data["release"]["cmake"], "targets": data["release"]["targets"]},
@@ -45,7 +46,14 @@ def manifest(wanted: Wanted) -> dict[str, Any]:
 
 def all_files(wanted: Wanted) -> tuple[WantedFile, ...]:
     """The text files of every role, each path once."""
-    return (*wanted.files, *(wanted.power.files if wanted.power is not None else ()))
+    parts = (wanted.driver, wanted.power)
+    return (*wanted.files, *(file for part in parts if part is not None for file in part.files))
+
+
+def _driver(data: dict[str, Any] | None) -> dict[str, Any] | None:
+    if data is None:
+        return None
+    return {key: data[key] for key in ("source", "version", "flavour", "packages", "uri")}
 
 
 def _former(out: Path) -> dict[str, Any]:
