@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from llamarig.errors import RigError
 from llamarig.gguf.header import Header
 from llamarig.memory.draft_kv import draft_kv_bytes
+from llamarig.memory.draft_outputs import draft_output_bytes
 from llamarig.memory.drafter import check_output, read_rows
 from llamarig.memory.graph.reserve import is_known
 from llamarig.memory.kv import kv_bytes
@@ -127,7 +128,9 @@ def _model_terms(header: Header, shape: Shape, settings: Settings, window: Windo
             + reduction_bytes(shape, settings, window)
             + Split(host=logit_bytes(shape, settings))
         ),
-        "draft-compute": draft_buffers(header, shape, settings, window),
+        "draft-compute": (
+            draft_buffers(header, shape, settings, window) + Split(host=draft_output_bytes(shape, settings))
+        ),
     }
 
 

@@ -129,13 +129,13 @@ def _known(header: Header) -> bool:
 
 
 def _experts_used(header: Header) -> int:
-    """Experts that a token goes through; as many as there are at most, and some where there are any.
+    """Experts that a token goes through: some where there are any, and no more than the header says there are.
 
     Source: the assertions on ``n_expert_used`` in ``load_hparams``, src/llama-model.cpp.
     """
     count, used = header.integer(".expert_count", 0), header.integer(".expert_used_count", 0)
     routed = any("ffn_gate_inp.weight" in names for names in header.block_tensors.values())
-    if used > count or ((count or routed) and not used):
+    if 0 < count < used or ((count or routed) and not used):
         raise RigError(
             what=f"the header claims {used} used experts of {count}", fix="use a file that the engine can load"
         )

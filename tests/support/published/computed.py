@@ -7,6 +7,7 @@ from dataclasses import replace
 from llamarig.gguf import Header
 from llamarig.gguf.tensor_types import BY_NAME
 from llamarig.memory import Beside, estimate, read_shape
+from llamarig.memory.draft_outputs import draft_output_bytes
 from llamarig.memory.logits import logit_bytes
 from llamarig.memory.placement.buffers import reduction_bytes
 from llamarig.memory.units import MIB
@@ -109,6 +110,7 @@ class Computed:
             "sliding-cells": lambda: float(window.sliding_cells(self.shape, settings)),
             "outputs": lambda: outputs,
             "host-compute": lambda: found.host["compute"] - outputs,
+            "host-draft-compute": lambda: found.host["draft-compute"] - draft_output_bytes(self.shape, settings) / MIB,
             # The draft's cache and one card's share of its buffer: so the server counts, also in tensor split.
             "spec-estimate": lambda: (
                 found.device["draft-kv-cache"] + max(card.get("draft-compute", 0.0) for card in found.devices)

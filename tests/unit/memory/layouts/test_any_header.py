@@ -122,7 +122,7 @@ def test_groups_that_do_not_divide_a_state_space_layer_are_refused(groups: int) 
         estimate(replace(header, metadata=wrong), Settings(context=4096, backend="cpu"))
 
 
-@pytest.mark.parametrize(("count", "used"), [(8, 0), (8, 9), (0, 2)])
+@pytest.mark.parametrize(("count", "used"), [(8, 0), (8, 9), (0, 0)])
 def test_more_experts_used_than_there_are_or_none_are_refused(count: int, used: int) -> None:
     header = HEADERS["qwen3moe-30b-a3b"]
     wrong = header.metadata | {"qwen3moe.expert_count": count, "qwen3moe.expert_used_count": used}

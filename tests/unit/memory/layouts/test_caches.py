@@ -9,6 +9,7 @@ import pytest
 from llamarig.errors import RigError
 from llamarig.memory import Settings, read_shape
 from llamarig.memory.draft_kv import draft_kv_bytes
+from llamarig.memory.draft_outputs import draft_output_bytes
 from llamarig.memory.kv import kv_bytes
 from llamarig.memory.recurrent import recurrent_bytes
 from llamarig.memory.window import cut
@@ -138,3 +139,11 @@ def test_latent_attention_has_one_type_for_both(arch: str) -> None:
         kv_bytes(read_shape(header), wanted, cut(wanted))
     same = replace(wanted, cache_v="q8_0")
     assert kv_bytes(read_shape(header), same, cut(same)).host > 0
+
+
+def test_an_mtp_head_makes_the_host_keep_a_row_of_every_token_of_a_batch() -> None:
+    shape = read_shape(model("qwen35", nextn_predict_layers=1))
+    vocabulary = replace(shape, vocabulary=1000)
+    drafting = replace(MTP, parallel=3, batch=2048)
+    assert draft_output_bytes(vocabulary, drafting) == 4 * (2048 * 256 + 3 * (256 + 1000))
+    assert draft_output_bytes(vocabulary, CPU) == 0
