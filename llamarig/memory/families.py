@@ -125,7 +125,10 @@ SLIDING: Final[dict[str, Sliding]] = {
     "plamo3": Sliding(8),
     "smallthinker": Sliding(4, full_first=True, fixed=4096),
 }
-"""Sliding-window attention by a period."""
+"""Sliding-window attention by a period.
+
+An MTP layer sees the whole window; only before 0.4.0 did that of exaone-moe slide, so there a plan is high.
+"""
 
 LISTED: Final = frozenset(
     {"dflash", "gemma4", "gemma4-assistant", "granite_swa", "maple", "mimo2", "spark2_5", "step35"}

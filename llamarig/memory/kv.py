@@ -30,7 +30,8 @@ def padded_v(shape: Shape, settings: Settings) -> int:
 def cell_bytes(layer: Layer, kinds: Kinds, widest: int) -> int:
     """Bytes of one cell of a layer: its row of K, its row of V, and those of its indexer."""
     size = row_bytes(kinds.k, layer.k_width)
-    if layer.v_width:
+    # A latent layer has K alone; one without heads has neither, but is widened all the same.
+    if layer.v_width or (layer.keeps and not layer.k_width):
         size += row_bytes(kinds.v, max(layer.v_width, widest))
     return size + row_bytes(kinds.k, layer.index_k) + row_bytes(kinds.v, layer.index_v)
 

@@ -35,6 +35,8 @@ class Layer:
     """Elements of the indexer's key; 0 when the layer keeps none."""
     index_v: int = 0
     """Elements that the indexer's cache keeps beside the key without need."""
+    keeps: bool = False
+    """Whether the layer has its place in a cache, be it an empty one (deci's layers without heads)."""
     compression: int = 0
     """Tokens that one compressed key stands for; 0 when the layer compresses none."""
 
@@ -202,6 +204,7 @@ def _layers(header: Header, trunk: int, count: int, embedding: int) -> tuple[Lay
                 v_head=v,
                 index_k=index if indexed[number] else 0,
                 index_v=v if indexed[number] and not latent else 0,
+                keeps=keeps[number],
                 compression=ratios[number],
             )
         )

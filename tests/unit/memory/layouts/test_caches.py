@@ -101,6 +101,13 @@ def test_without_flash_attention_every_row_of_v_is_as_wide_as_the_widest() -> No
     assert kv_bytes(shape, off, cut(off)).host == 4096 * F16 * 64 * (4 * (2 + 4) + 4 * (4 + 4))
 
 
+def test_without_flash_attention_a_layer_without_heads_has_rows_of_v_too() -> None:
+    shape = read_shape(model("deci", attention__head_count=[4, 0] * 4, attention__head_count_kv=[2, 0] * 4))
+    on, off = CPU, replace(CPU, flash_attention=False)
+    assert kv_bytes(shape, on, cut(on)).host == 4096 * 4 * CELL
+    assert kv_bytes(shape, off, cut(off)).host == 4096 * (4 * CELL + 4 * CELL // 2)
+
+
 def test_sliding_layers_of_a_unified_cache_hold_the_window_of_every_slot() -> None:
     shape = read_shape(model("gemma3", attention__sliding_window=512))
     unified = replace(CPU, context=16_384, parallel=4, kv_unified=True)
