@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from llamarig.gguf import Header
 from llamarig.memory import Settings, estimate
+from llamarig.memory.draft_outputs import draft_output_bytes
 from llamarig.memory.logits import logit_bytes
 from llamarig.memory.shape import read_shape
 from llamarig.memory.units import MIB
@@ -105,12 +106,14 @@ def planned(header: Header, drawn: Drawn, engine: str) -> Buffers:
     """llamarig's figures for the same server."""
     settings = drawn.settings(engine)
     host = estimate(header, settings).host
-    outputs = logit_bytes(read_shape(header), settings) / MIB
+    shape = read_shape(header)
+    outputs = logit_bytes(shape, settings) / MIB
+    drafted = draft_output_bytes(shape, settings) / MIB
     return Buffers(
         host.get("kv-cache", 0.0) + host.get("draft-kv-cache", 0.0),
         host.get("recurrent-state", 0.0),
-        host["compute"] + host.get("draft-compute", 0.0) - outputs,
-        outputs,
+        host["compute"] + host.get("draft-compute", 0.0) - outputs - drafted,
+        outputs + drafted,
     )
 
 
