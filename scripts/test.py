@@ -31,14 +31,29 @@ class Tier:
 TIERS = (
     Tier("lint", ("tests/lint",), always=True),
     Tier("unit", ("tests/unit", "tests/golden", "tests/negative"), always=True),
-    Tier("hosts", ("tests/hosts", "--ignore=tests/hosts/faults", "--lab"), always=True),
+    Tier("hosts", ("tests/hosts", "--ignore=tests/hosts/faults", "--ignore=tests/hosts/cuda", "--lab"), always=True),
     Tier(
         "faults",
         ("tests/hosts/faults", "--lab"),
         triggers=("roles/*", "plugins/*", "llamarig/converge/*", "llamarig/compare/*", "tests/hosts/faults/*"),
     ),
+    Tier(
+        "cuda",
+        ("tests/hosts/cuda", "--lab"),
+        triggers=(
+            "roles/cuda_toolkit/*",
+            "roles/llama_cpp/*",
+            "plugins/*/rig_toolkit.py",
+            "plugins/module_utils/rig_cuda_*",
+            "plugins/module_utils/rig_fatbin.py",
+            "llamarig/converge/toolkit.py",
+            "llamarig/render/build.py",
+            "llamarig/render/toolkit.py",
+            "tests/hosts/cuda/*",
+        ),
+    ),
 )
-UNBUILT = ("cuda", "fleet")
+UNBUILT = ("fleet",)
 """Tiers that have a flag and no tests yet."""
 
 
@@ -110,7 +125,9 @@ def parse() -> argparse.Namespace:
         "or when what a tier covers differs from the remote's default branch.",
     )
     parser.add_argument("--faults", action="store_true", help="every fault, the QEMU machine, another commit")
-    parser.add_argument("--cuda", action="store_true", help="not built yet")
+    parser.add_argument(
+        "--cuda", action="store_true", help="a real toolkit, and five sources of the engine built with it"
+    )
     parser.add_argument("--fleet", action="store_true", help="not built yet")
     parser.add_argument("--all", action="store_true", help="everything")
     parser.add_argument("--only", action="append", choices=[tier.name for tier in TIERS], help="this tier alone")

@@ -45,9 +45,15 @@ def test_a_change_of_what_the_faults_cover_runs_them(path: str) -> None:
     assert names([path]) == ["lint", "unit", "hosts", "faults"]
 
 
+@pytest.mark.parametrize("path", ["roles/cuda_toolkit/tasks/main.yml", "plugins/modules/rig_toolkit.py"])
+def test_a_change_of_the_toolkit_runs_what_covers_it(path: str) -> None:
+    assert names([path]) == ["lint", "unit", "hosts", "faults", "cuda"]
+
+
 def test_flags_add_tiers_and_only_leaves_the_others_out() -> None:
     assert names([], faults=True)[-1] == "faults"
-    assert names([], all=True)[-1] == "faults"
+    assert names([], all=True)[-2:] == ["faults", "cuda"]
+    assert names([], cuda=True)[-1] == "cuda"
     assert names(["roles/x"], only=["unit"]) == ["unit"]
 
 

@@ -62,6 +62,7 @@ def test_the_module_answers_the_probe_list_with_every_documented_key() -> None:
         "directories",
         "current",
         "releases",
+        "toolkits",
         "models",
         "links",
         "credentials",
