@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "verify": "Prove the running services against the spec.",
     "status": "Show what runs, since when, and from which release.",
     "drift": "Show what differs from the spec.",
+    "rebuild": "Say what changed, redo what follows, and reboot where that is needed and allowed.",
     "rollback": "Switch a host back to its former release.",
     "doctor": "Say what is wrong with a machine, a saved bundle or a pasted error, and what to do.",
     "model": "Look into a GGUF file.",
@@ -32,7 +33,7 @@ VERBS: dict[str, str] = {
 """Every verb that is built, with its line of help; each lives in ``llamarig/cli/<verb>.py``."""
 
 _PROJECT = ("-C", "--project")
-UNBUILT = ("logs", "bench", "tune", "rebuild", "rollout", "mirror", "gc", "remove", "keys")
+UNBUILT = ("logs", "bench", "tune", "rollout", "mirror", "gc", "remove", "keys")
 """Verbs that the design names and this version does not have."""
 
 

@@ -14,7 +14,7 @@ from llamarig.paths import data_root
 FILE = data_root() / "docs" / "reference" / "roles.md"
 """Where the page lies in a checkout."""
 
-ORDER = ("base", "nvidia_driver", "cuda_toolkit", "llama_cpp", "power", "models", "services", "record")
+ORDER = ("base", "nvidia_driver", "cuda_toolkit", "llama_cpp", "power", "models", "services", "record", "reboot")
 """The roles as an apply runs them."""
 
 _HEAD = """\

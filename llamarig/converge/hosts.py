@@ -27,6 +27,12 @@ def host_variables(
         **connection_variables(spec, root, private),
         "llamarig_project": str(root),
         "llamarig_os": {"distribution": spec.os.distribution, "release": spec.os.release},
+        # As llamarig.compare.reboot.Policy names them.
+        "llamarig_reboot_policy": {
+            "reboot": spec.maintenance.reboot,
+            "idle_minutes": spec.maintenance.idle_minutes,
+            "local": spec.connection.type == "local",
+        },
         "llamarig_wanted": wanted.to_json(),
         "llamarig_probe": {**probe_list(wanted), "deep": deep},
     }

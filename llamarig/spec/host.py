@@ -44,11 +44,11 @@ class Maintenance(SpecModel):
     window: OneLine | None = None
     """Days and hours, ``Sat 02:00-06:00``. Not built yet."""
     idle_minutes: Annotated[int, Field(ge=0, le=10080)] | None = None
-    """Minutes without a request after which the host counts as idle. Not built yet."""
+    """Minutes without a request after which the host counts as idle; 10 when not given."""
     drain: bool = False
     """Whether running requests are waited for. Not built yet."""
     reboot: Literal["never", "ask", "now"] = "ask"
-    """Whether a reboot that a change needs is made."""
+    """Whether `rebuild` makes a reboot that is needed: ``now`` once nobody would notice, ``ask`` first, ``never``."""
 
 
 class Kernel(SpecModel):

@@ -19,7 +19,17 @@ author: llamarig contributors
 extends_documentation_fragment: []
 """
 
-RETURNED = {"rig_doctor", "rig_observe", "rig_decide", "rig_lock", "rig_look", "rig_prove", "rig_switch", "rig_record"}
+RETURNED = {
+    "rig_doctor",
+    "rig_observe",
+    "rig_decide",
+    "rig_lock",
+    "rig_look",
+    "rig_prove",
+    "rig_switch",
+    "rig_record",
+    "rig_reboot",
+}
 """Actions whose whole result the command wants; of all others it gets the words of a failure."""
 WORDS = ("msg", "stderr", "stdout", "module_stderr", "module_stdout", "exception", "reason", "rc", "cmd")
 

@@ -31,7 +31,6 @@ def _host(view: View) -> Iterator[Broken]:
         (("kernel",), spec.kernel is not None, "a pinned kernel"),
         (("connection", "wake-on-lan"), spec.connection.wake_on_lan is not None, "waking a host"),
         (("maintenance", "window"), spec.maintenance.window is not None, "maintenance windows"),
-        (("maintenance", "idle-minutes"), spec.maintenance.idle_minutes is not None, "waiting for idle hosts"),
         (("maintenance", "drain"), spec.maintenance.drain, "draining"),
     )
     for loc, given, what in keys:

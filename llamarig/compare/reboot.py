@@ -1,0 +1,150 @@
+"""Whether a host has to reboot, whether that is safe, and whether it may happen now. Pure: nothing is touched here.
+
+A reboot for which nothing calls is the commonest mistake (field case 58f), one into a kernel without its module the
+most expensive (field case 49).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from llamarig.compare.driver import REBOOT, driver, upstream_version
+from llamarig.compare.text import printable
+from llamarig.compare.view import View, as_int, as_map, as_text
+
+Verdict = Literal["not-needed", "refused", "ask", "waits", "now"]
+IDLE_MINUTES = 10
+"""Without a request, where the spec names no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the spec says about reboots."""
+
+    reboot: Literal["never", "ask", "now"] = "ask"
+    idle_minutes: int | None = None
+    local: bool = False
+    """Whether the controller is the host itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reboot:
+    """The decision, with every reason in words."""
+
+    verdict: Verdict
+    kernel: str
+    """That would boot; empty where nobody knows."""
+    running: str
+    needed: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    """Why it is refused or waits; with ``ask``, what speaks against doing it now."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented form."""
+        return {
+            "verdict": self.verdict,
+            "kernel": self.kernel,
+            "running": self.running,
+            "needed": list(self.needed),
+            "why": list(self.why),
+        }
+
+
+def newest(kernels: Mapping[str, Any]) -> str:
+    """The kernel that boots when nobody chooses: GRUB sorts by version, runs of digits as numbers."""
+    return max(kernels, key=lambda name: [(int(d), "") if d else (-1, w) for d, w in _RUNS.findall(name)], default="")
+
+
+_RUNS = re.compile(r"(\d+)|(\D+)")
+
+
+def needed(view: View) -> list[str]:
+    """What only a reboot brings about; nothing on a host whose driver llamarig does not manage."""
+    wanted, seen = view.wanted.driver, view.part("driver")
+    if wanted is None or not seen:
+        return []
+    running, kernel = as_text(view.observed.get("kernel")) or "", newest(as_map(seen.get("kernels")))
+    newer = [f"kernel {printable(running)} runs and {printable(kernel)} is installed"]
+    return (newer if kernel not in ("", running) else []) + [
+        action.reason for action in driver(view) if action.subject == REBOOT
+    ]
+
+
+def unsafe(view: View) -> list[str]:
+    """Why the host might not come back with its driver: whatever of the driver is not as wanted, for any kernel."""
+    found = [action.reason for action in driver(view) if action.subject != REBOOT]
+    if view.observed.get("unfinished") is not None:
+        found.append("an apply has not ended; apply again first")
+    return found
+
+
+def busy(idle: Mapping[str, Any] | None, minutes: int) -> list[str]:
+    """Who would notice a reboot; what cannot be told counts as busy."""
+    if idle is None:
+        return ["nobody has looked whether the host is idle"]
+    users = idle.get("users")
+    found = [f"{printable(name)} is logged in" for name in users] if isinstance(users, list) else ["users are unknown"]
+    for name, entry in as_map(idle.get("services")).items():
+        state = as_map(entry)
+        if state.get("running") is False:
+            continue
+        processing, recent = as_int(state.get("processing")), as_int(state.get("recent"))
+        if processing is None or recent is None:
+            found.append(f"nobody knows whether {printable(name)} is idle: {printable(state.get('error'))}")
+        elif processing > 0:
+            found.append(f"{printable(name)} answers {processing} request{'s' if processing > 1 else ''}")
+        elif recent > 0:
+            found.append(f"{printable(name)} had {recent} request{'s' if recent > 1 else ''} within {minutes} minutes")
+    return found
+
+
+def decide_reboot(
+    view: View, policy: Policy, idle: Mapping[str, Any] | None = None, *, allowed: bool = False
+) -> Reboot:
+    """The whole decision. ``idle`` is what rig_idle saw; ``allowed``: somebody has answered the question with yes."""
+    kernel = newest(as_map(view.part("driver").get("kernels")))
+    running = as_text(view.observed.get("kernel")) or ""
+    reasons = tuple(needed(view))
+
+    def is_(verdict: Verdict, why: list[str]) -> Reboot:
+        return Reboot(verdict, kernel, running, reasons, tuple(why))
+
+    if not reasons:
+        return is_("not-needed", [])
+    if against := unsafe(view):
+        return is_("refused", against)
+    if policy.reboot == "never":
+        return is_("refused", ["maintenance.reboot is `never`"])
+    if policy.local:
+        return is_("refused", ["the host is the controller itself, and a run does not survive its own reboot"])
+    someone = busy(idle, policy.idle_minutes if policy.idle_minutes is not None else IDLE_MINUTES)
+    if policy.reboot == "ask":
+        return is_("now" if allowed else "ask", someone)
+    return is_("waits", someone) if someone else is_("now", [])
+
+
+def differs_after(view: View, kernel: str) -> list[str]:
+    """After a reboot: which of kernel, module, library and record do not agree; none when all do."""
+    wanted, seen = view.wanted.driver, view.part("driver")
+    running = as_text(view.observed.get("kernel")) or "unknown"
+    found = [] if running == kernel else [f"kernel: {printable(running)} runs, {printable(kernel)} was to boot"]
+    if wanted is None:
+        return found
+    loaded = as_text(seen.get("loaded")) or "none"
+    if loaded != wanted.version and (loaded != "none" or view.observed.get("gpus")):
+        found.append(f"module: {printable(loaded)} is loaded, wanted {wanted.version}")
+    for name, entry in sorted(as_map(seen.get("packages")).items()):
+        version = upstream_version(as_text(as_map(entry).get("version")) or "")
+        if name.partition(":")[0].startswith(("libcuda1", "libnvidia-ml1")) and version != wanted.version:
+            found.append(f"library: {printable(name)} is {printable(version)}, wanted {wanted.version}")
+    pins = as_map(view.record.get("gpus"))
+    told = {as_text(as_map(gpu).get("uuid")) for gpu in _list(view.observed.get("gpus"))} - {None}
+    gone = [f"record: card {printable(name)} ({printable(uuid)}) is not there" for name, uuid in pins.items()]
+    return found + [words for words, uuid in zip(gone, pins.values(), strict=True) if told and uuid not in told]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,100 @@
+"""Who would notice a reboot: requests that a server answers or has had, and users that are logged in."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils import rig_talk, rig_witness
+
+SESSIONS = "/run/systemd/sessions"
+_TASK = re.compile(r"launch_slot_.*processing task|done request: POST ")
+"""What the engine writes when a slot begins with a request (server-context.cpp), and when one was answered."""
+_PARENTS = 64
+
+
+def ancestors(pid: int, root: str = "/proc") -> set[int]:
+    """A process and those that it descends from."""
+    found: set[int] = set()
+    while pid > 1 and pid not in found and len(found) < _PARENTS:
+        found.add(pid)
+        try:
+            text = Path(f"{root}/{pid}/stat").read_text(errors="replace")
+            pid = int(text.rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+    return found
+
+
+def users(own: set[int], sessions: str = SESSIONS) -> list[str]:
+    """``name on terminal`` of each session of a person, as systemd-logind keeps them; the one that we came by is left
+    out."""
+    found = []
+    for path in sorted(Path(sessions).glob("*")) if Path(sessions).is_dir() else []:
+        if path.suffix == ".ref":
+            continue
+        try:
+            lines = path.read_text(errors="replace").splitlines()[:100]
+        except OSError:
+            continue
+        told = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+        leader = told.get("LEADER", "")
+        if not told.get("CLASS", "user").startswith("user") or told.get("STATE") == "closing":
+            continue
+        if leader.isdecimal() and int(leader) in own:
+            continue
+        place = told.get("TTY") or told.get("REMOTE_HOST") or told.get("SERVICE") or "this machine"
+        found.append(f"{told.get('USER', 'somebody')} on {place}"[:200])
+    return found
+
+
+def recent(unit: str, minutes: int, read: Callable[[list[str], float], str] = rig_witness.run) -> int:
+    """Requests of the last minutes, from the unit's journal."""
+    if minutes <= 0:
+        return 0
+    since = f"--since=-{minutes}min"
+    text = read(["journalctl", "--no-pager", "-q", "-o", "cat", since, "--lines=20000", f"--unit={unit}"], 30)
+    return sum(1 for line in text.splitlines() if _TASK.search(line))
+
+
+def processing(service: dict[str, Any], pid: int) -> tuple[int | None, str]:
+    """Requests that a server answers right now or keeps waiting: its slots, and its own metrics."""
+    if not rig_witness.owner(service, pid)["ours"]:
+        return None, "the unit does not own its socket"
+    key, withheld = rig_talk.first_key(service["key_file"]) if service["key_file"] else ("", "")
+    if withheld:
+        return None, withheld
+    connect = rig_talk.connector(service)
+    slots = rig_talk.kept_slots(rig_talk.ask(connect, "/slots", 10, key)).get("json")
+    metrics = rig_talk.ask(connect, "/metrics", 10, key)
+    values = rig_talk.kept_metrics(metrics, metrics.get("text", "")).get("json", {})
+    counts = [values.get(f"llamacpp:requests_{name}") for name in ("processing", "deferred")]
+    numbers = [int(count) for count in counts if isinstance(count, float)]
+    if isinstance(slots, list):
+        numbers.append(sum(1 for slot in slots if slot.get("is_processing") is True))
+    if not numbers:
+        return None, "it answers neither /slots nor /metrics"
+    return max(numbers), ""
+
+
+def service(given: dict[str, Any], minutes: int) -> dict[str, Any]:
+    """One service: whether it runs, what it does now, and how many requests it has had of late."""
+    try:
+        pid = int(rig_witness.unit_state(given["unit"]).get("MainPID", "0") or 0)
+        if not pid:
+            return {"running": False, "processing": 0, "recent": 0, "error": ""}
+        now, error = processing(given, pid)
+        return {"running": True, "processing": now, "recent": recent(given["unit"], minutes), "error": error}
+    except (OSError, ValueError) as error:
+        return {"running": True, "processing": None, "recent": None, "error": str(error)[:500]}
+
+
+def look(services: list[dict[str, Any]], minutes: int) -> dict[str, Any]:
+    """The whole answer."""
+    return {
+        "users": users(ancestors(os.getpid())),
+        "services": {given["name"]: service(given, minutes) for given in services},
+    }

@@ -1,0 +1,183 @@
+"""What runs on the host for a reboot: GRUB's entries, and who would notice."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.observe.load import module, part
+
+boot = module("rig_boot")
+part("rig_talk")
+quiet = part("rig_quiet")
+
+RUNNING = os.uname().release
+UUID = "1b0c2f7e-0000-4000-8000-000000000001"
+NEWER = "99.1.0+deb13-amd64"
+GRUB = f"""
+menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simple-{UUID}' {{
+	linux	/boot/vmlinuz-{NEWER} root=UUID={UUID} ro quiet
+}}
+submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-{UUID}' {{
+	menuentry 'Debian GNU/Linux, with Linux {NEWER}' $menuentry_id_option 'gnulinux-{NEWER}-advanced-{UUID}' {{
+		linux	/boot/vmlinuz-{NEWER} root=UUID={UUID} ro quiet
+	}}
+	menuentry 'Debian, {NEWER} (recovery)' $menuentry_id_option 'gnulinux-{NEWER}-recovery-{UUID}' {{
+	}}
+	menuentry 'Debian, with Linux {RUNNING}' $menuentry_id_option 'gnulinux-{RUNNING}-advanced-{UUID}' {{
+	}}
+}}
+menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {{
+}}
+"""
+"""Composed after grub-mkconfig's 10_linux of GRUB 2.12, as Debian 13 has it."""
+
+
+class FailedError(Exception):
+    """What fail_json raises here."""
+
+
+class Module:
+    """AnsibleModule, as far as rig_boot uses it."""
+
+    def __init__(self) -> None:
+        self.commands: list[list[str]] = []
+
+    def run_command(self, argv: list[str], check_rc: bool) -> None:
+        assert check_rc
+        self.commands.append(argv)
+
+    def fail_json(self, msg: str) -> None:
+        raise FailedError(msg)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "boot/grub").mkdir(parents=True)
+    (tmp_path / "boot/grub/grub.cfg").write_text(GRUB)
+    return tmp_path
+
+
+def test_an_entry_is_named_with_the_submenu_that_it_lies_in() -> None:
+    assert boot.entries(GRUB) == {
+        kernel: f"gnulinux-advanced-{UUID}>gnulinux-{kernel}-advanced-{UUID}" for kernel in (NEWER, RUNNING)
+    }
+
+
+def test_the_new_kernel_is_tried_once_and_the_present_one_stays(root: Path) -> None:
+    host = Module()
+    done = boot.choose(host, root, "try", NEWER)
+    last_good = f"gnulinux-advanced-{UUID}>gnulinux-{RUNNING}-advanced-{UUID}"
+    assert (done["chooses"], done["default"]) == (True, last_good)
+    assert host.commands == [
+        ["update-grub"],
+        ["grub-set-default", last_good],
+        ["grub-reboot", f"gnulinux-advanced-{UUID}>gnulinux-{NEWER}-advanced-{UUID}"],
+    ]
+    assert "GRUB_DEFAULT=saved" in (root / "etc/default/grub.d/llamarig.cfg").read_text()
+
+
+def test_what_was_proven_is_kept_and_the_setting_written_once(root: Path) -> None:
+    boot.choose(Module(), root, "try", NEWER)
+    host = Module()
+    assert boot.choose(host, root, "keep", "")["changed"] is False
+    assert [argv[0] for argv in host.commands] == ["grub-set-default"]
+
+
+def test_a_kernel_without_an_entry_is_not_booted(root: Path) -> None:
+    host = Module()
+    with pytest.raises(FailedError, match=r"no entry for kernel 5\.0"):
+        boot.choose(host, root, "try", "5.0")
+    assert host.commands == []
+
+
+def test_without_grub_nothing_is_chosen(tmp_path: Path) -> None:
+    host = Module()
+    assert boot.choose(host, tmp_path, "try", NEWER) == {"changed": False, "chooses": False, "default": ""}
+    assert host.commands == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def session(place: Path, name: str, **fields: Any) -> None:
+    """As systemd-logind writes /run/systemd/sessions (login/logind-session.c, session_save)."""
+    told = {"UID": 1000, "USER": "anna", "ACTIVE": 1, "STATE": "active", "CLASS": "user", "TTY": "pts/0", "LEADER": 7}
+    lines = [f"{key}={value}" for key, value in (told | fields).items()]
+    (place / name).write_text("# This is private data. Do not parse.\n" + "\n".join(lines) + "\n")
+
+
+def test_people_are_seen_and_the_session_that_asks_is_not(tmp_path: Path) -> None:
+    session(tmp_path, "1")
+    session(tmp_path, "2", USER="berta", TTY="", REMOTE_HOST="192.0.2.7", LEADER=9)
+    session(tmp_path, "3", USER="root", CLASS="manager", LEADER=11)
+    session(tmp_path, "4", STATE="closing", LEADER=12)
+    session(tmp_path, "c1", USER="gdm", CLASS="greeter", LEADER=13)
+    session(tmp_path, "5", USER="root", LEADER=os.getpid())
+    (tmp_path / "1.ref").mkdir()
+    assert quiet.users(quiet.ancestors(os.getpid()), str(tmp_path)) == ["anna on pts/0", "berta on 192.0.2.7"]
+    assert quiet.users(set(), str(tmp_path / "none")) == []
+
+
+def test_ancestors_end_somewhere(tmp_path: Path) -> None:
+    assert os.getppid() in quiet.ancestors(os.getpid())
+    (tmp_path / "5").mkdir()
+    (tmp_path / "5/stat").write_text("5 (a) b) S 5 1 1")
+    assert quiet.ancestors(5, str(tmp_path)) == {5}
+
+
+JOURNAL = """\
+slot launch_slot_: id  0 | task 12 | processing task, is_child = 0
+slot      release: id  0 | task 12 | stop processing: n_tokens = 31, truncated = 0
+srv  update_slots: all slots are idle
+srv  log_server_r: done request: POST /v1/chat/completions 127.0.0.1 200
+srv  log_server_r: done request: GET /health 127.0.0.1 200
+"""
+"""Forms of the engine's server-context.cpp and server-http.cpp."""
+
+
+def test_requests_of_late_are_counted_from_the_journal() -> None:
+    asked: list[list[str]] = []
+
+    def read(argv: list[str], _seconds: float) -> str:
+        asked.append(argv)
+        return JOURNAL
+
+    assert quiet.recent("llama-chat.service", 5, read) == 2
+    assert "--since=-5min" in asked[0]
+    assert quiet.recent("llama-chat.service", 0, read) == 0
+
+
+@pytest.mark.parametrize(
+    ("slots", "metrics", "found"),
+    [
+        ([{"is_processing": True}, {"is_processing": False}], "", 1),
+        ([{"is_processing": False}], "llamacpp:requests_deferred 2\nllamacpp:requests_processing 1\n", 2),
+        ([{"is_processing": False}], "llamacpp:requests_processing 0\n", 0),
+        (None, "llamacpp:requests_processing 3\n", 3),
+        (None, "", None),
+    ],
+)
+def test_a_server_tells_what_it_does(
+    monkeypatch: pytest.MonkeyPatch, slots: Any, metrics: str, found: int | None
+) -> None:
+    monkeypatch.setattr(quiet.rig_witness, "owner", lambda *_given: {"ours": True})
+    answers = {"/slots": {"status": 200, "json": slots} if slots else {"error": "no"}, "/metrics": {"text": metrics}}
+    monkeypatch.setattr(quiet.rig_talk, "ask", lambda _connect, path, *_more: answers[path])
+    given = {"address": "127.0.0.1", "port": 1, "tls": False, "key_file": ""}
+    assert quiet.processing(given, 1)[0] == found
+
+
+def test_the_key_goes_to_no_socket_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet.rig_witness, "owner", lambda *_given: {"ours": False})
+    monkeypatch.setattr(quiet.rig_talk, "ask", lambda *_given: pytest.fail("it was asked"))
+    given = {"address": "127.0.0.1", "port": 1, "tls": False, "key_file": "/x"}
+    assert quiet.processing(given, 1) == (None, "the unit does not own its socket")
+
+
+def test_a_unit_that_does_not_run_is_no_hindrance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet.rig_witness, "unit_state", lambda _unit: {"MainPID": "0"})
+    assert quiet.service({"unit": "llama-chat.service"}, 5)["running"] is False
+    monkeypatch.setattr(quiet.rig_witness, "unit_state", lambda _unit: {"MainPID": "broken"})
+    assert quiet.service({"unit": "llama-chat.service"}, 5)["processing"] is None
