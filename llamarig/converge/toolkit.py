@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from llamarig.converge.store.shelf import Progress, Shelf, sha256_of, silent
 from llamarig.errors import RigError
 
 PLATFORM = "linux-x86_64"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,14 @@ def named_archives(data: bytes, address: str) -> list[tuple[str, str, str]]:
     if missing := [name for name in required if name not in there]:
         raise RigError("the list of archives lacks a part of the toolkit", address, ", ".join(missing))
     for name, relative, pin in found:
-        if len(pin) != 64 or relative.startswith("/") or ".." in relative.split("/") or "://" in relative:  # noqa: PLR2004
+        if not _SHA256.fullmatch(pin) or not _inside(relative):
             raise RigError("the list of archives names a file that it may not", address, f"{name}: {relative[:200]}")
     return found
+
+
+def _inside(relative: str) -> bool:
+    """Whether a path of the list stays below the list's own place."""
+    return not relative.startswith("/") and "://" not in relative and ".." not in relative.split("/")
 
 
 def _beside(listed: Path, relative: str) -> Path:

@@ -24,6 +24,8 @@ Place = Callable[[PurePosixPath], "PurePosixPath | None"]
 """Where a member of a part lies in the toolkit; None for what does not belong there."""
 
 LIMITS = Limits(files=60_000, file_bytes=3 << 30, total_bytes=16 << 30)
+COMPONENTS = ("cuda_nvcc", "cuda_cudart", "cuda_cccl", "cuda_crt", "libnvvm", "libcublas")
+"""As llamarig/catalog/toolkits.yml names them for lists of archives; a runfile holds a dozen more."""
 TOPS = ("bin", "include", "lib", "nvvm")
 _LIBRARY = re.compile(r"^(lib[\w+-]+\.so)(\.\d+)+$")
 _TARGET = ("targets", "x86_64-linux")
@@ -46,7 +48,7 @@ def of_layout(path: PurePosixPath) -> PurePosixPath | None:
 
 def of_wheel(path: PurePosixPath) -> PurePosixPath | None:
     """``nvidia/cu13/bin/nvcc`` is ``bin/nvcc``; what a wheel says about itself is left out."""
-    return of_layout(PurePosixPath(*path.parts[2:])) if path.parts[0] == "nvidia" and len(path.parts) > 2 else None  # noqa: PLR2004
+    return of_layout(PurePosixPath(*path.parts[2:])) if path.parts[0] == "nvidia" else None
 
 
 def of_archive(path: PurePosixPath) -> PurePosixPath | None:
@@ -55,8 +57,9 @@ def of_archive(path: PurePosixPath) -> PurePosixPath | None:
 
 
 def of_runfile(path: PurePosixPath) -> PurePosixPath | None:
-    """``builds/cuda_nvcc/bin/nvcc``: the parts that the installer would copy; the driver that it also holds is none."""
-    return of_layout(PurePosixPath(*path.parts[2:])) if path.parts[0] == "builds" and len(path.parts) > 2 else None  # noqa: PLR2004
+    """``builds/cuda_nvcc/bin/nvcc``: of all that the installer could copy what builds the engine, and no driver."""
+    wanted = path.parts[0] == "builds" and path.parts[1:2] and path.parts[1] in COMPONENTS
+    return of_layout(PurePosixPath(*path.parts[2:])) if wanted else None
 
 
 @dataclass

@@ -82,9 +82,10 @@ def entry(name: str, kind: bytes, target: str = "", mode: int = 0o644) -> tarfil
 
 def runfile(members: Mapping[str, bytes], old: bool = True) -> bytes:
     """A self-extracting archive as makeself 2.1.4 writes it, which NVIDIA uses, or as later ones do."""
-    packed = gzip.compress(
-        tar({f"cuda_nvcc/{name}": content for name, content in members.items()}, "./builds", mode="w")
-    )
+    held = {f"cuda_nvcc/{name}": content for name, content in members.items()}
+    # The installer holds more than a toolkit: a driver, and libraries that build nothing here.
+    held |= {"cuda_gdb/bin/cuda-gdb": b"gdb", "libcufft/lib/libcufft.so.11": b"fft", "NVIDIA-Linux.run": b"driver"}
+    packed = gzip.compress(tar(held, "./builds", mode="w"))
     if old:
         lines = ["#!/bin/sh", "# This script was generated using Makeself 2.1.4", "echo never run >&2; exit 1"]
         lines += ['offset=`head -n 5 "$0" | wc -c | tr -d " "`', "exit 0"]

@@ -53,6 +53,19 @@ class Host:
         return sent
 
 
+def test_the_parts_of_a_toolkit_travel_as_rig_toolkit_takes_them(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    host = Host(tmp_path)
+    given = {"version": "12.9.86", "source": "archive", "location": str(source), "sha256": SHA, "wheels": {}}
+    host.plugin._task.args["toolkit"] = given
+    sent = host.plugin._toolkit(tmp_path)
+    assert sent["changed"] is True
+    assert sent["parts"] == [{"name": "source", "kind": "archive", "path": str(host.part), "sha256": SHA}]
+    assert host.part.read_bytes() == CONTENT
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     (tmp_path / "source").write_bytes(CONTENT)

@@ -8,6 +8,7 @@ import pytest
 
 from llamarig.catalog import toolkits
 from llamarig.catalog.gpus import cards
+from tests.support.observe.load import part
 
 
 def test_every_minor_version_takes_a_newer_compiler_and_no_fewer_new_architectures() -> None:
@@ -94,3 +95,7 @@ def test_wheels_are_a_toolkit_from_13_on() -> None:
 def test_a_version_nobody_looked_at_is_not_judged() -> None:
     assert toolkits.minor("11.8.89") is None
     assert toolkits.first_driver("14.0") is None
+
+
+def test_a_runfile_is_searched_for_what_a_list_of_archives_is_taken_from() -> None:
+    assert set(part("rig_cuda_parts").COMPONENTS) == set(toolkits.components()[0])

@@ -53,6 +53,7 @@ def test_every_kind_ends_in_one_layout(tmp_path: Path, kind: str, data: bytes) -
     dest = unpacked(tmp_path, (kind, data))
     assert {name: (dest / name).read_bytes() for name in WHOLE} == WHOLE
     assert {path.name for path in dest.iterdir()} == {"bin", "include", "lib", "lib64"}
+    assert {path.name for path in (dest / "bin").iterdir()} == {"nvcc", "made"}
     assert str((dest / "lib64").readlink()) == "lib"
     assert str((dest / "lib/libcudart.so").readlink()) == "libcudart.so.13"
     assert stat.S_IMODE((dest / "bin/nvcc").stat().st_mode) == 0o755
