@@ -31,11 +31,16 @@ class Tier:
 TIERS = (
     Tier("lint", ("tests/lint",), always=True),
     Tier("unit", ("tests/unit", "tests/golden", "tests/negative"), always=True),
-    Tier("hosts", ("tests/hosts", "--ignore=tests/hosts/faults", "--ignore=tests/hosts/cuda", "--lab"), always=True),
+    Tier("hosts", ("tests/hosts", "--ignore=tests/hosts/faults", "--ignore=tests/hosts/cuda", "--ignore=tests/hosts/dkms", "--lab"), always=True),
     Tier(
         "faults",
         ("tests/hosts/faults", "--lab"),
         triggers=("roles/*", "plugins/*", "llamarig/converge/*", "llamarig/compare/*", "tests/hosts/faults/*"),
+    ),
+    Tier(
+        "driver",
+        ("tests/hosts/dkms", "--lab"),
+        triggers=("roles/nvidia_driver/*", "plugins/*/rig_driver*.py", "plugins/*/rig_nvidia.py", "tests/hosts/dkms/*"),
     ),
     Tier(
         "cuda",
@@ -128,6 +133,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--cuda", action="store_true", help="a real toolkit, and five sources of the engine built with it"
     )
+    parser.add_argument("--driver", action="store_true", help="Debian's drivers built by its real DKMS, ten minutes")
     parser.add_argument("--fleet", action="store_true", help="not built yet")
     parser.add_argument("--all", action="store_true", help="everything")
     parser.add_argument("--only", action="append", choices=[tier.name for tier in TIERS], help="this tier alone")

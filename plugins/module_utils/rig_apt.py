@@ -33,22 +33,26 @@ class FailedError(Exception):
 
 def call(command: list[str], timeout: int = TRANSACTION_S) -> tuple[int, str]:
     """Exit status and everything said, in order."""
-    done = subprocess.run(  # noqa: S603 - apt, dpkg and dkms, with names and versions that were checked
-        command,
-        env={**ENVIRONMENT, **{key: value for key, value in os.environ.items() if key.endswith("_proxy")}},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=timeout,
-        check=False,
-    )
+    try:
+        done = subprocess.run(  # noqa: S603 - apt, dpkg and dkms, with names and versions that were checked
+            command,
+            env={**ENVIRONMENT, **{key: value for key, value in os.environ.items() if key.endswith("_proxy")}},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            check=False,
+        )
+    except FileNotFoundError:
+        return 127, f"{command[0]}: not installed"
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
 def words(text: str) -> str:
     """The lines that say what is wrong; the end of it all when there are none."""
     lines = text.strip().splitlines()
-    telling = list(dict.fromkeys(line.strip() for line in lines if _TELLING.search(line)))
+    # A warning only says again what the error behind it says.
+    telling = list(dict.fromkeys(line.strip() for line in lines if _TELLING.search(line) and line[:2] != "W:"))
     return "\n".join(telling[-TAIL_LINES:] or lines[-TAIL_LINES:])
 
 

@@ -9,7 +9,8 @@ import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-KERNEL = "6.12.117+deb13-amd64"
+KERNEL = "6.12.0-stand-in-amd64"
+"""One that no archive has, so that only the stand-in of its headers is offered."""
 
 _DKMS = """#!/bin/sh
 set -e
