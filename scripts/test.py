@@ -31,7 +31,17 @@ class Tier:
 TIERS = (
     Tier("lint", ("tests/lint",), always=True),
     Tier("unit", ("tests/unit", "tests/golden", "tests/negative"), always=True),
-    Tier("hosts", ("tests/hosts", "--ignore=tests/hosts/faults", "--ignore=tests/hosts/cuda", "--ignore=tests/hosts/dkms", "--lab"), always=True),
+    Tier(
+        "hosts",
+        (
+            "tests/hosts",
+            "--ignore=tests/hosts/faults",
+            "--ignore=tests/hosts/cuda",
+            "--ignore=tests/hosts/dkms",
+            "--lab",
+        ),
+        always=True,
+    ),
     Tier(
         "faults",
         ("tests/hosts/faults", "--lab"),
