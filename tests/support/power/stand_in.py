@@ -10,6 +10,7 @@ The file: {"fault": "", "sets": [], "cards": {UUID: {"limit": W, "enforced": W|n
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 PLACES = (Path(__file__).with_name("smi.json"), Path("/var/lib/llamarig/power/smi.json"))
+OUTSIDE = Path("/srv/smi.json")
 COUNTERS = ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 
 
@@ -100,6 +102,10 @@ def main(argv: list[str]) -> int:
     world["sets"].append([words["--id"], float(words["--power-limit"])])
     status = set_limit(world, words["--id"], float(words["--power-limit"]))
     place.write_text(json.dumps(world))
+    # Within the unit's sandbox nothing else can be written; what is set from outside of it can be read here afterwards.
+    if place == PLACES[1]:
+        with contextlib.suppress(OSError):
+            OUTSIDE.write_text(json.dumps(world))
     return status
 
 
