@@ -58,11 +58,28 @@ def _print(state: dict[str, Any]) -> None:
     print_rows([[escape(f"{release_words}; {applied}; {differs}")]], indent=2)
     if state["lock"]:
         out().print(f"  [yellow]{escape(_held(state['lock']))}[/]", soft_wrap=True)
+    for name, card in ((state["power"] or {}).get("cards") or {}).items():
+        out().print(f"  {escape(_watched(name, card))}", soft_wrap=True)
     rows = []
     for name, service in state["services"].items():
         cells = (service["since"] or "-", str(service["restarts"]), service["model"], service["address"])
         rows.append([escape(name), _state(service, release["current"]), *(escape(cell) for cell in cells)])
     print_records(("service", "state", "since", "restarts", "model", "address"), rows, indent=2)
+
+
+_LEAST_US = 1_000_000
+"""A second: below that a slowdown is not worth a word."""
+
+
+def _watched(name: str, card: dict[str, Any]) -> str:
+    """The limit of a card, and what has disturbed it between the last two looks of the watch."""
+    limit = "unknown" if card["limit-w"] is None else f"{card['limit-w']:g} W"
+    words = [f"card {name}: power limit {limit}"]
+    words += [f"wanted {card['wanted-w']} W"] if card["wanted-w"] not in (None, card["limit-w"]) else []
+    words += [f"set by something else {card['changed-by-others']} times"] if card["changed-by-others"] else []
+    slowed = {reason: us for reason, us in card["throttled-us"].items() if us >= _LEAST_US}
+    words += [f"slowed down {us / 1e6:.0f} s ({reason})" for reason, us in slowed.items()]
+    return ", ".join(words)
 
 
 def _held(lock: dict[str, Any]) -> str:

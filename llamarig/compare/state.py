@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from llamarig.compare.text import printable
-from llamarig.compare.view import View, as_int, as_text, view_of
+from llamarig.compare.view import View, as_int, as_map, as_text, view_of
 from llamarig.render.wanted import RELEASES, Wanted, WantedService
 
 _UP = ("active", "reloading", "refreshing", "deactivating")
@@ -41,8 +41,39 @@ def state_of(wanted: Wanted, observed: Mapping[str, Any]) -> dict[str, Any]:
             "llamarig": _word(record.get("llamarig")),
         },
         "lock": _lock(view.part("lock")),
+        "power": _power(view),
         "services": {service.name: _service(view, service) for service in wanted.services},
     }
+
+
+def _power(view: View) -> dict[str, Any] | None:
+    """What the watch over power saw last of each card, by name; null where none has looked since the host booted."""
+    state = view.part("power", "state")
+    if not state or state.get("boot-id") != view.observed.get("boot-id"):
+        return None
+    cards = {printable(as_map(card).get("name")): as_map(card) for card in as_map(state.get("cards")).values()}
+    return {
+        "at": _moment(state.get("time")),
+        "error": _word(state.get("error")) or "",
+        "cards": {
+            name: {
+                "limit-w": _watts(card.get("limit-w")),
+                "wanted-w": as_int(card.get("wanted-w")),
+                "changed-by-others": as_int(as_map(card.get("changed-by-others")).get("count")) or 0,
+                "throttled-us": {
+                    reason: as_int(as_map(card.get("throttled-us")).get(reason)) or 0 for reason in _REASONS
+                },
+            }
+            for name, card in cards.items()
+        },
+    }
+
+
+_REASONS = ("power-cap", "software-thermal", "hardware-thermal", "power-brake")
+
+
+def _watts(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _word(value: object) -> str | None:

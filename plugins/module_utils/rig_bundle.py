@@ -76,6 +76,7 @@ FILES = {
     "command-line": "/proc/cmdline",
     "driver-version": "/proc/driver/nvidia/version",
     "module-version": "/sys/module/nvidia/version",
+    "power-state": "/var/lib/llamarig/power/state.json",
 }
 MODULES = re.compile(r"^(nvidia\w*|nouveau|nova_core) ")
 MODINFO = ("version", "license", "sig_key", "signer", "vermagic")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llamarig.prove.doctor import cards, driver, system
+from llamarig.prove.doctor import cards, driver, system, watch
 from llamarig.prove.doctor.bundle import Bundle
 from llamarig.prove.doctor.diagnosis import ORDER, Diagnosis
 from llamarig.prove.doctor.texts import known_texts
@@ -13,7 +13,8 @@ _READ = ("server-log", "nvidia-smi", "dpkg-audit")
 
 def examine(bundle: Bundle, power_limits: dict[str, float] | None = None) -> list[Diagnosis]:
     """Every diagnosis of a machine, the worst first; ``power_limits`` are W by bus id, from its spec."""
-    found = [diagnosis for rule in (*driver.RULES, *cards.RULES, *system.RULES) for diagnosis in rule(bundle)]
+    rules = (*driver.RULES, *cards.RULES, *system.RULES, *watch.RULES)
+    found = [diagnosis for rule in rules for diagnosis in rule(bundle)]
     found += cards.power(bundle, power_limits or {})
     for part in _READ:
         found += known_texts(bundle.text(part))
