@@ -48,8 +48,8 @@ def pretend(host: Host, kernel: str, version: str) -> None:
     """A kernel to boot: a file in /boot, and a package so that its headers find what they depend on."""
     driver_host.kernel(host, kernel)
     image = StandIn(f"linux-image-{kernel}-unsigned", version)
-    host.write("/tmp/image.deb", deb(image))
-    host.exec("dpkg -i /tmp/image.deb")
+    host.write("/srv/image.deb", deb(image))
+    host.exec("dpkg -i /srv/image.deb")
 
 
 @pytest.fixture(scope="module")
