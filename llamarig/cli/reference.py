@@ -25,8 +25,8 @@ EXITS: dict[str, str] = {
     "verify": "1 a check failed; 2 a spec has an error; 3 a host cannot be asked",
     "status": "0 also when nothing runs; 2 a spec has an error; 3 a host cannot be looked at",
     "drift": "1 something differs; 2 a spec has an error; 3 a host cannot be looked at",
-    "rebuild": "1 a reboot is needed and was not made, or the plan does not fit; 2 refused before anything was touched; "
-    "3 a host failed, did not come back, or came back with something that does not agree",
+    "rebuild": "1 a reboot is needed and was not made, or the plan does not fit; 2 refused before anything was touched"
+    "; 3 a host failed, did not come back, or came back with something that does not agree",
     "rollback": "2 refused before anything was touched; 3 a host failed, or has no former state",
     "doctor": "1 an error or a warning was found; 2 it is not said what to examine, or it cannot be read; 3 a host "
     "cannot be asked",
