@@ -75,7 +75,8 @@ def needed(view: View) -> list[str]:
 
 def unsafe(view: View) -> list[str]:
     """Why the host might not come back with its driver: whatever of the driver is not as wanted, for any kernel."""
-    found = [action.reason for action in driver(view) if action.subject != REBOOT]
+    left = [action for action in driver(view) if action.subject != REBOOT]
+    found = [each.reason if each.subject in each.reason else f"{each.subject}: {each.reason}" for each in left]
     if view.observed.get("unfinished") is not None:
         found.append("an apply has not ended; apply again first")
     return found
