@@ -228,6 +228,7 @@ def _preflight(
         raise FailedError(
             f"apt finds no way to install driver {driver['version']}:\n{rig_apt.words(text)}\n"
             "fix: nothing was touched; mend what apt names, or write a version that suits the system"
+            + ("; a kernel whose headers no source has any more has to be removed" if headers else "")
         )
     judge(rig_apt.read_simulation(text), held_by_others(driver), list(kernels))
     return {"pins": named, "headers": headers, "drop": drop}

@@ -47,7 +47,7 @@ def kernel_of(host: Host, metapackage: str) -> tuple[str, str]:
 def pretend(host: Host, kernel: str, version: str) -> None:
     """A kernel to boot: a file in /boot, and a package so that its headers find what they depend on."""
     driver_host.kernel(host, kernel)
-    image = StandIn(f"linux-image-{kernel}-unsigned", version)
+    image = StandIn(f"stand-in-{kernel.replace('+', '-')}", version, f"Provides: linux-image-{kernel} (= {version})\n")
     host.write("/srv/image.deb", deb(image))
     host.exec("dpkg -i /srv/image.deb")
 
