@@ -30,6 +30,10 @@ class ErrorText(Entry):
     fix: str
     source: str
     """Where the text was read or reported."""
+    general: bool = False
+    """Said only where nothing more exact is found in the same text."""
+    pasted_only: bool = False
+    """Healthy servers write it as well: it says something where a user asks, and nothing in a machine's log."""
 
 
 class _Texts(Entry):

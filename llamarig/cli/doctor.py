@@ -28,7 +28,7 @@ def doctor(
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the diagnoses as JSON.")] = False,
 ) -> None:
-    """Exit 1 when there is an error or a warning, 3 when a host cannot be asked."""
+    """Exit 1 when there is an error or a warning, or an error text that is not known; 3 when a host cannot be asked."""
     from llamarig.errors import RigError
     from llamarig.prove.doctor import examine, examine_text, load_bundle
 
@@ -42,7 +42,7 @@ def doctor(
     if bundle is not None:
         found = {str(bundle): examine(load_bundle(bundle))}
     elif error is not None:
-        found = {"the text": examine_text(sys.stdin.read(MAX_PASTED) if error == "-" else error)}
+        found = {"the text": examine_text(_pasted(error))}
     else:
         found = _hosts(hosts or [], all_, save)
     if json_:
@@ -51,6 +51,18 @@ def doctor(
         for subject, diagnoses in found.items():
             _print(subject, diagnoses)
     raise typer.Exit(_status(found))
+
+
+def _pasted(error: str) -> str:
+    from llamarig.errors import RigError
+
+    text = sys.stdin.read(MAX_PASTED) if error == "-" else error
+    if not text.strip():
+        raise RigError(
+            what="the error text is empty",
+            fix="journalctl needs root or the group systemd-journal; try: journalctl -u llama-NAME -n 200",
+        )
+    return text
 
 
 def _hosts(hosts: list[str], all_: bool, save: Path | None) -> dict[str, list[Diagnosis] | RigError]:

@@ -28,8 +28,8 @@ EXITS: dict[str, str] = {
     "rebuild": "1 a reboot is needed and was not made, or the plan does not fit; 2 refused before anything was touched"
     "; 3 a host failed, did not come back, or came back with something that does not agree",
     "rollback": "2 refused before anything was touched; 3 a host failed, or has no former state",
-    "doctor": "1 an error or a warning was found; 2 it is not said what to examine, or it cannot be read; 3 a host "
-    "cannot be asked",
+    "doctor": "1 an error or a warning was found, or a text is not known; 2 it is not said what to examine, or it "
+    "cannot be read; 3 a host cannot be asked",
     "model": "2 the file is no whole GGUF file, or an option is wrong",
 }
 """What each verb's exit status says beyond 0; a test holds the names against the verbs."""

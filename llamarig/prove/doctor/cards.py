@@ -10,7 +10,7 @@ from llamarig.prove.doctor.bundle import Bundle
 from llamarig.prove.doctor.diagnosis import Diagnosis
 from llamarig.prove.hostile import show
 
-_XID = re.compile(r"NVRM: Xid \(PCI:(?P<bus>[0-9A-Fa-f:.]+)\): (?P<number>\d+),?(?P<rest>.*)")
+_XID = re.compile(r"\bXid \(PCI:(?P<bus>[0-9A-Fa-f:.]{1,20})[^)]{0,40}\): (?P<number>\d+)")
 
 FOREIGN_MIB = 512
 """MiB of other programs that a plan does not know of."""

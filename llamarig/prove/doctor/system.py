@@ -10,6 +10,8 @@ from llamarig.prove.doctor.diagnosis import Diagnosis
 from llamarig.prove.hostile import show
 
 _BRANCH = re.compile(r"^.i\S*\s+(?:libnvidia|nvidia)\S* (?:\d+:)?(\d{3,4})\.", re.MULTILINE)
+_KILLED = re.compile(r"oom-kill|out of memory: Killed process|killed by the OOM killer", re.IGNORECASE)
+"""What the kernel and systemd write."""
 RESTARTS = 5
 """Restarts of a service since it was started by hand that are more than chance."""
 
@@ -58,13 +60,14 @@ def suspended(bundle: Bundle) -> Iterator[Diagnosis]:
 
 def killed_for_memory(bundle: Bundle) -> Iterator[Diagnosis]:
     """The kernel or systemd ended a process for memory."""
-    lines = [line for line in bundle.lines("kernel-log") if "oom-kill" in line or "Out of memory" in line]
+    lines = [line for line in bundle.lines("kernel-log") + bundle.lines("server-log") if _KILLED.search(line)]
     if lines:
         yield Diagnosis(
             "killed-for-memory",
             "error",
-            f"the kernel ended processes for memory, {len(lines)} lines of it since the boot",
-            "RAM ran out: prompt caches and checkpoints grow with use, and every server has its own",
+            f"processes were ended for memory, {len(lines)} line{'s' * (len(lines) != 1)} of the log say so",
+            "RAM ran out, or what the unit may have (`Memory cgroup`): prompt caches and checkpoints grow with "
+            "use, and every server has its own",
             "see `llamarig plan` for RAM; lower cache-ram-mib and context-checkpoints; give the spec the real "
             "memory.total-mib",
             show(lines[-1].strip(), 200),

@@ -12,6 +12,8 @@ import pytest
 from llamarig.cli import reference_diagnoses
 from tests.support.doctor_bundles import HEALTHY, bundle
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 def run(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "llamarig.cli.main", "doctor", *words]
@@ -50,6 +52,29 @@ def test_an_error_from_standard_input() -> None:
 
 def test_a_note_alone_is_fine() -> None:
     assert run("--error", "model has unused tensor blk.64.nextn.eh_proj.weight (size = 1 bytes)").returncode == 0
+
+
+def test_a_text_that_is_not_known_is_no_clean_bill() -> None:
+    done = run("--error", "E: cannot frobnicate the card")
+    assert done.returncode == 1
+    assert "nothing known is wrong" not in done.stdout
+    assert done.stdout.startswith("the text: 1 warning\n  warning text-not-known:")
+    assert "journalctl -u llama-NAME -n 200" in done.stdout
+    assert "llamarig doctor HOST" in done.stdout
+    page = (ROOT / "docs/how-to/diagnose.md").read_text(encoding="utf-8")
+    assert done.stdout[: done.stdout.index("    cause")] in page
+
+
+def test_a_text_without_an_error_is_said_to_have_none() -> None:
+    done = run("--error", "-", given="main: server is listening\n")
+    assert done.returncode == 0
+    assert "note no-error-in-text: nothing in this text looks like an error" in done.stdout
+
+
+def test_an_empty_text_is_refused() -> None:
+    done = run("--error", "-", given=" \n")
+    assert done.returncode == 2
+    assert "the error text is empty" in done.stderr
 
 
 @pytest.mark.parametrize("words", [(), ("demo", "--error", "x"), ("--bundle", "a", "--error", "x")])

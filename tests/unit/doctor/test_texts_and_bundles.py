@@ -32,13 +32,67 @@ def test_a_pasted_log_gives_each_cause_once() -> None:
     assert [each.code for each in examine_text(log)] == ["vram-exhausted", "xid"]
 
 
-def test_an_unknown_text_gives_nothing() -> None:
-    assert examine_text("the moon is made of cheese") == []
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("the moon is made of cheese", "no-error-in-text"), ("fatal: the moon is made of cheese", "text-not-known")],
+)
+def test_an_unknown_text_is_no_clean_bill(text: str, code: str) -> None:
+    assert [each.code for each in examine_text(text)] == [code]
+
+
+def test_an_unknown_error_beside_a_note_is_said_too() -> None:
+    note = error_texts()["unused-mtp-head"].example
+    assert [each.code for each in examine_text(f"{note}\nfatal: cheese")] == ["text-not-known", "unused-mtp-head"]
+
+
+PASTED = {
+    "allocating 100.00 MiB on device 0: cudaMalloc failed": "vram-exhausted",
+    "CUDA error: out of memory": "vram-exhausted",
+    "error: unknown argument: --n-gpu-layer": "unknown-argument",
+    "unknown argument: --n-gpu-layer": "unknown-argument",
+    "error while loading shared libraries: libcublas.so.12: cannot open shared object file": "cuda-library-not-found",
+    "Out of memory: Killed process 123 (llama-server) total-vm:9000kB": "killed-for-memory",
+    "Memory cgroup out of memory: Killed process 123 (llama-server)": "killed-for-memory",
+    "llama-chat.service: A process of this unit has been killed by the OOM killer.": "killed-for-memory",
+    "llama-chat.service: Failed with result 'oom-kill'.": "killed-for-memory",
+    "Xid (PCI:0000:01:00): 79": "xid",
+    "NVRM: Xid (PCI:0000:01:00 GPU-I:05): 43, pid=1": "xid",
+    "srv  operator(): unauthorized: Invalid API Key": "key-refused",
+    "the request exceeds: exceed_context_size_error": "context-exceeded",
+    "srv load_model: failed to load model, '/srv/models/q.gguf'": "model-not-loaded",
+    "ggml_cuda_compute_forward: MUL_MAT failed": "cuda-error",
+    "cannot access /dev/nvidia0: Permission denied": "permission-denied",
+}
+
+
+@pytest.mark.parametrize("text", PASTED)
+def test_a_text_as_users_paste_it_is_known(text: str) -> None:
+    assert [each.code for each in examine_text(text)] == [PASTED[text]]
+
+
+def test_a_general_text_yields_to_an_exact_one() -> None:
+    exact, general = error_texts()["vram-exhausted"].example, error_texts()["model-not-loaded"].example
+    assert [each.code for each in examine_text(f"{exact}\n{general}")] == ["vram-exhausted"]
+
+
+def test_what_healthy_servers_write_is_not_held_against_a_machine() -> None:
+    line = "srv  operator(): unauthorized: Invalid API Key"
+    assert examine(read_bundle(bundle(server_log=line))) == []
+
+
+UNBOUNDED = re.compile(r"(?<!\\)(?:\\[SswWdD]|[\].)])[*+]|\{\d+,\}")
+"""A repetition without an end of something other than one character."""
+
+
+def test_patterns_read_a_line_in_linear_time() -> None:
+    assert UNBOUNDED.search(r"lib\S*x")
+    assert UNBOUNDED.search(r"(a|b)+")
+    assert [code for code, known in error_texts().items() if UNBOUNDED.search(known.pattern)] == []
 
 
 def test_long_and_many_lines_end_in_bounded_time() -> None:
     began = time.monotonic()
-    assert examine_text("a" * 2_000_000 + "\n" + '"content": "" , ' * 20_000) == []
+    assert examine_text("a" * 2_000_000 + "\n" + '"content": "" , ' * 20_000)[0].code == "no-error-in-text"
     assert time.monotonic() - began < 5
 
 
