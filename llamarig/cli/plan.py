@@ -80,18 +80,27 @@ def _write_pages(specs: list[HostSpec], plans: list[Plan], target: Path, *, quie
     paths = page_paths(target, [each.host for each in plans])
     for spec, found, path in zip(specs, plans, paths, strict=True):
         planner = partial(plan_host, measured=read_measured(root, spec.host))
-        write_page(path, page(found, spec, gather_headers(spec, root), planner=planner, beside=path.parent))
+        write_page(path, page(found, spec, gather_headers(spec, root), planner=planner))
         if not quiet:
             out().print(f"{headline(found)}: {escape(str(path))}", soft_wrap=True)
 
 
 def _show_arguments(plan: Plan) -> None:
+    """On a terminal a command is one line; elsewhere an option a line, as a shell takes it too."""
     import shlex
 
     from rich.markup import escape
 
+    from llamarig.cli.plan_view.arguments import command_lines, unlearned_words
+
     for name, service in plan.services.items():
         out().print(f"[bold]{escape(name)}[/]")
+        if words := unlearned_words(service.environment):
+            out().print(escape(f"  # {words}"), soft_wrap=True)
+        if not out().is_terminal:
+            for line in command_lines(service.environment, service.argv):
+                out().print(escape(f"  {line}"), soft_wrap=True)
+            continue
         for key, value in service.environment.items():
             out().print(escape(f"  {key}={shlex.quote(value)}"))
         out().print(escape(f"  {shlex.join(service.argv)}"), soft_wrap=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
+from llamarig.cli.plan_view.arguments import unlearned_words
 from llamarig.cli.plan_view.basis import KEYS, PROCESS_PARTS, Basis, process_parts
 from llamarig.cli.plan_view.figures import OTHERS, PLOT, Bar, bar_of_card, bar_of_ram, charts, tokens
 from llamarig.cli.plan_view.formulas import PAGES, explanations
@@ -72,12 +72,10 @@ def page(
     headers: Headers,
     *,
     planner: Callable[..., Plan] = plan_host,
-    beside: Path | None = None,
 ) -> str:
-    """The page of a plan, as HTML.
+    """The page of a plan, as HTML; ``planner`` plans the host with changed settings for the curves.
 
-    ``planner`` plans the host with changed settings for the curves; ``beside`` is the directory that the page will
-    lie in, from which it links to the documentation where that is at hand.
+    It names pages of the documentation and links to none: a page is mailed, and the way to a checkout ends there.
     """
     steps = max(_FEWEST, _POINTS // max(len(spec.services), 1) // 2)
     drafts = LONGEST_DRAFT if len(spec.services) <= _FEW else LONGEST_DRAFT // 2
@@ -100,7 +98,6 @@ def page(
             speeds={name: speed_json(speed) for name, speed in plan.speeds.items()},
             style=style,
             policy=_policy(style),
-            docs=_docs(beside),
             refusals=_refusals(),
             pages=PAGES,
             plot=PLOT,
@@ -114,14 +111,6 @@ def _policy(style: str) -> str:
     """What a browser may load for this page: its own style alone."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-
-
-def _docs(beside: Path | None) -> str | None:
-    """The way from the page to docs/, as part of an address; None where there are none."""
-    docs = data_root() / "docs"
-    if beside is None or not docs.is_dir():
-        return None
-    return quote(os.path.relpath(docs, beside.resolve()))
 
 
 @cache
@@ -228,6 +217,16 @@ def _rows(
     return tuple(rows)
 
 
+def _coded(text: str) -> Markup:
+    """What stands between backticks as code, all of it escaped."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        parts[-2:] = ["`".join(parts[-2:])]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
+
+
 @cache
 def _environment() -> Environment:
     made = Environment(
@@ -244,6 +243,8 @@ def _environment() -> Environment:
         "at": lambda value: f"{value:.3f}",
         "shell": shlex.join,
         "word": shlex.quote,
+        "coded": _coded,
+        "unlearned": unlearned_words,
         "change": change_words,
         "ram": ram_words,
         "speed": speed_words,

@@ -47,7 +47,8 @@ def effect_words(entry: Mapping[str, Any]) -> str:
 def ram_words(entry: Mapping[str, Any]) -> str:
     """What an alternative changes in RAM; nothing where it does not."""
     saved = entry.get("saves-ram-mib", 0.0)
-    return f"{abs(saved):,.0f} MiB of RAM {'less' if saved > 0 else 'more'}" if saved else ""
+    words = f"{abs(saved):,.0f}"
+    return "" if words == "0" else f"{words} MiB of RAM {'less' if saved > 0 else 'more'}"
 
 
 def speed_words(speed: Mapping[str, Any]) -> str:

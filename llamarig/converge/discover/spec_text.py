@@ -121,11 +121,15 @@ def _head(looked: dict[str, Any], name: str) -> str:
 
 def _serving(servers: Iterable[dict[str, Any]]) -> list[str]:
     """Servers that run there already; they keep their memory and ports."""
-    return [
+    lines = [
         f"# serves already: {comment(each['executable'])}"
         + (f" ({comment(each['unit'])})" if each["unit"] else "")
         + (f" on port {', '.join(str(int(port)) for port in each['ports'][:8])}" if each["ports"] else "")
         for each in list(servers)[:8]
+    ]
+    # Several processes of one program, without ports that are seen, are told apart by nothing.
+    return [
+        line if lines.count(line) == 1 else f"{line}, {lines.count(line)} processes" for line in dict.fromkeys(lines)
     ]
 
 

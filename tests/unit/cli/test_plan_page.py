@@ -14,7 +14,6 @@ import time
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +22,7 @@ from hypothesis import strategies as st
 from llamarig.cli.plan_view.figures import PLOT, bar_of_card, charts, nice_steps
 from llamarig.cli.plan_view.files import MARK, page_paths, write_page
 from llamarig.cli.plan_view.formulas import PAGES, WORDS, explanations
-from llamarig.cli.plan_view.pages import TEMPLATES, page
+from llamarig.cli.plan_view.pages import TEMPLATES, _coded, page
 from llamarig.errors import RigError
 from llamarig.gguf import Header
 from llamarig.memory import TERMS
@@ -82,9 +81,9 @@ class Document(HTMLParser):
         return [attributes for tag, attributes in self.elements if tag == name]
 
 
-def made(found: HostSpec, headers: dict[str, Header | None], beside: Path | None = None) -> tuple[Plan, str]:
+def made(found: HostSpec, headers: dict[str, Header | None]) -> tuple[Plan, str]:
     plan = plan_host(found, headers)
-    return plan, page(plan, found, headers, beside=beside)
+    return plan, page(plan, found, headers)
 
 
 PLAN, PAGE = made(spec(REFERENCE, REFUSED), {"qwen": QWEN})
@@ -277,15 +276,16 @@ def test_without_a_header_the_page_says_that_it_is_a_lower_bound() -> None:
     assert "With other settings" not in text
 
 
-def test_links_lead_to_the_documentation(tmp_path: Path) -> None:
-    beside = tmp_path / "a b"
-    beside.mkdir()
-    _, text = made(spec(REFERENCE), {"qwen": QWEN}, beside)
-    links = {each["href"] or "" for each in Document(text).all("a")}
-    assert links
-    assert [link for link in links if not (beside / unquote(link.partition("#")[0])).resolve().is_file()] == []
-    assert any(link.endswith("refusals/margins.md") for link in links)
-    assert Document(made(spec(REFERENCE), {"qwen": QWEN})[1]).all("a") == []
+def test_pages_of_the_documentation_are_named_and_no_link_breaks_when_the_page_is_mailed() -> None:
+    assert Document(PAGE).all("a") == []
+    named = set(re.findall(r"\bdocs/[a-z/-]+\.md", PAGE))
+    assert "docs/refusals/margins.md" in named
+    assert [path for path in named if not (ROOT / path).is_file()] == []
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    assert _coded("run `a <b>` & `c`, 1` d") == "run <code>a &lt;b&gt;</code> &amp; <code>c</code>, 1` d"
+    assert "`" not in PAGE[PAGE.index('id="findings"') : PAGE.index('id="terms"')]
 
 
 def test_a_page_is_made_in_two_seconds() -> None:

@@ -58,6 +58,9 @@ def test_a_plan_for_people(project: Path) -> None:
     assert done.returncode == 0, done.stderr
     for word in ("box fits", "recurrent-state", "draft-kv-cache", "--spec-type draft-mtp"):
         assert word in done.stdout
+    lines = done.stdout.splitlines()
+    assert "  --spec-type draft-mtp \\" in lines
+    assert max(len(line) for line in lines if line.endswith("\\")) < 100
 
 
 def test_a_plan_for_programs_and_its_exit_status(project: Path) -> None:
