@@ -99,7 +99,7 @@ def _show_arguments(plan: Plan) -> None:
             out().print(escape(f"  # {words}"), soft_wrap=True)
         if not out().is_terminal:
             for line in command_lines(service.environment, service.argv):
-                out().print(escape(f"  {line}"), soft_wrap=True)
+                out().print(f"  {line}", markup=False, soft_wrap=True)
             continue
         for key, value in service.environment.items():
             out().print(escape(f"  {key}={shlex.quote(value)}"))

@@ -80,7 +80,7 @@ def _cards(spec: HostSpec, name: str, service: Service, learned: Mapping[str, st
                 "note",
                 f"the UUID of card {card} is not in the spec: an apply takes that of the card at its bus id from the "
                 f"driver, binds service {name} to it, and refuses another card there from then on",
-                f"to choose the card yourself write its UUID into gpus.{card}.uuid; `nvidia-smi -L` on the host prints it",
+                f"to choose the card yourself write its UUID into gpus.{card}.uuid (`nvidia-smi -L` on the host)",
                 name,
             )
 

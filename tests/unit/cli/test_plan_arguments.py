@@ -12,7 +12,7 @@ ARGV = ["/opt/x/llama-server", "--model", "/m/a b.gguf", "--cache-ram", "-1", "-
 
 def test_the_lines_are_the_command_an_option_each() -> None:
     lines = list(command_lines({"A": "b c"}, ARGV))
-    assert shlex.split("\n".join(lines)) == ["A=b c", *ARGV]
+    assert shlex.split("\n".join(lines).replace("\\\n", "")) == ["A=b c", *ARGV]
     assert [line.removesuffix(" \\") for line in lines] == [
         "A='b c'",
         "/opt/x/llama-server",
