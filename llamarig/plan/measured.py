@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from llamarig.errors import RigError
 from llamarig.plan.load import Load
@@ -22,11 +24,21 @@ from llamarig.plan.types import Finding
 DIRECTORY = "measured"
 MAX_BYTES = 1 << 20
 MiB = Annotated[float, Field(ge=0, le=1 << 24, allow_inf_nan=False)]
-Word = Annotated[str, Field(min_length=1, max_length=200)]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
+
+LEAST_SHARE_MIB = 50.0
+"""On a card: less than any process was ever seen to take (153 on an 8 GB laptop), so a figure below it is a mistake."""
+FAR = 0.5
+"""Part by which the buffers may have changed since the measurement before it says nothing of this plan."""
 
 
 def _kebab(name: str) -> str:
     return name.replace("_", "-")
+
+
+def _a_date(text: str) -> str:
+    date.fromisoformat(text)
+    return text
 
 
 class _Strict(BaseModel):
@@ -67,7 +79,7 @@ class Measured(_Strict):
     host: Word
     release: Word
     """The release that ran."""
-    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(_a_date)]
     services: dict[Word, MeasuredService] = Field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +99,10 @@ def read_measured(project_root: Path, host: str) -> Measured | None:
     """
     path = measured_path(project_root, host)
     try:
-        with path.open("rb") as stream:
+        # Without O_NONBLOCK the open of a pipe that nobody writes to would wait for ever.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise _refused(path, "it is no regular file")
             text = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
@@ -145,12 +160,15 @@ def use_measured(loads: Mapping[str, Load], measured: Measured | None) -> Iterat
     for name, service in measured.services.items():
         load = loads.get(name)
         if load is None:
+            yield _left_out(name, "the spec has no such service", measured)
             continue
         for card, seen in service.cards.items():
             terms = load.cards.get(card, {})
-            if "process" in terms:
-                fitted, terms["process"] = terms["process"], seen.residue_mib
-                yield _told(name, f"on {card}", seen.residue_mib, f"{fitted:,.0f} that are fitted", measured)
+            if why := _doubt(terms, card, seen):
+                yield _left_out(name, why, measured)
+                continue
+            fitted, terms["process"] = terms["process"], seen.residue_mib
+            yield _told(name, f"on {card}", seen.residue_mib, f"{fitted:,.0f} that are fitted", measured)
         base = load.ram_detail.get("base")
         if base is None or service.ram_peak_mib is None or service.ram_planned_mib is None:
             continue
@@ -159,6 +177,31 @@ def use_measured(loads: Mapping[str, Load], measured: Measured | None) -> Iterat
             load.ram_detail["base"] = seen_base
             load.put(None, "process", seen_base - base)
             yield _told(name, "in RAM", seen_base, f"{base:,.0f} that are assumed", measured)
+
+
+def _doubt(terms: Mapping[str, float], card: str, seen: MeasuredCard) -> str:
+    """Why a measurement says nothing of this plan; empty when it does."""
+    if "process" not in terms:
+        return f"the service takes nothing of a card {card}"
+    if seen.residue_mib < LEAST_SHARE_MIB:
+        return (
+            f"{seen.residue_mib:,.0f} MiB on {card} ({seen.driver_mib:,.0f} by the driver less {seen.planned_mib:,.0f} "
+            f"planned then) are less than any process takes"
+        )
+    planned = sum(terms.values()) - terms["process"]
+    if abs(planned - seen.planned_mib) > FAR * max(planned, seen.planned_mib):
+        return f"{seen.planned_mib:,.0f} MiB of buffers were planned on {card} then, and {planned:,.0f} are now"
+    return ""
+
+
+def _left_out(name: str, why: str, measured: Measured) -> Finding:
+    return Finding(
+        "measurement-left-out",
+        "warning",
+        f"what was measured of service {name} on {measured.date} is not used: {why}",
+        f"measure again: llamarig verify {measured.host} --memory (or remove {DIRECTORY}/{measured.host}.json)",
+        name,
+    )
 
 
 def _told(name: str, place: str, mib: float, instead: str, measured: Measured) -> Finding:

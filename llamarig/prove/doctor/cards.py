@@ -38,15 +38,20 @@ def xids(bundle: Bundle) -> Iterator[Diagnosis]:
 def link(bundle: Bundle) -> Iterator[Diagnosis]:
     """A link narrower than the card could; its speed falls on purpose while the card is idle, its width does not."""
     for each in bundle.links:
-        if each.width.isdigit() and each.max_width.isdigit() and 0 < int(each.width) < int(each.max_width):
+        if 0 < _lanes(each.width) < _lanes(each.max_width):
             yield Diagnosis(
                 "link-narrow",
                 "warning",
-                f"the card at {show(each.bus_id, 20)} runs on {each.width} of {each.max_width} lanes",
+                f"the card at {show(each.bus_id, 20)} runs on {_lanes(each.width)} of {_lanes(each.max_width)} lanes",
                 "the slot has fewer lanes, shares them, or a contact or riser is bad",
                 "reseat the card or use another slot; loading and a split over cards are slower until then",
                 f"{show(each.speed, 40)}, at most {show(each.max_speed, 40)}",
             )
+
+
+def _lanes(width: str) -> int:
+    """Lanes of a link; 0 for what is no number."""
+    return int(width) if width.isascii() and width.isdigit() and len(width) < 4 else 0  # noqa: PLR2004 - three digits
 
 
 def persistence(bundle: Bundle) -> Iterator[Diagnosis]:

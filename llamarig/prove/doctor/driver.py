@@ -168,7 +168,7 @@ def device_nodes(bundle: Bundle) -> Iterator[Diagnosis]:
             "nvidia-uvm is loaded, and its nodes are made, by the first privileged program that asks; a hardened "
             "service is none",
             "load nvidia-uvm at boot (/etc/modules-load.d) and run `nvidia-modprobe -u -c 0` before the services",
-            ", ".join(bundle.nodes[:8]),
+            show(", ".join(bundle.nodes[:8]), 200),
         )
 
 

@@ -131,6 +131,15 @@ def test_terminal_codes_do_not_reach_the_screen() -> None:
     assert "\x1b" not in found.evidence
 
 
+def test_a_width_that_is_no_number_is_none() -> None:
+    made = bundle()
+    made["links"][0]["current_link_width"] = "\u00b2"
+    made["nodes"] = ["/dev/nvidia-\x1b]0;PWN\x07"]
+    found = examine(read_bundle(made))
+    assert {each.code for each in found} == {"device-nodes-missing"}
+    assert all("\x1b" not in each.evidence for each in found)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": 2, "parts": {}}', '{"schema": 1}', "[" * 100_000])
 def test_what_is_no_bundle_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bundle.json"
@@ -156,6 +165,20 @@ SECRETS = [
     "-----BEGIN OPENSSH PRIVATE KEY-----\n0123456789abcdef\n-----END OPENSSH PRIVATE KEY-----",
     "GPU-01234567-89ab-cdef-0123-456789abcdef",
     "somebody@example.org",
+    "https://bob:0123456789abcdef@host/x",
+    "Authorization: Basic 0123456789abcdef==",
+    '{\\"password\\": \\"0123456789abcdef\\"}',
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----\n0123456789abcdef\n-----END PGP PRIVATE KEY BLOCK-----",
+    "eyJhbGciOi.0123456789abcdef.x",
+    "AKIA0123456789ABCDEF somebody@example.org",
+    "passphrase: 0123456789abcdef",
+    "pwd=0123456789abcdef",
+    "psk=0123456789abcdef",
+    "credential=0123456789abcdef",
+    "Cookie: session=0123456789abcdef",
+    'password="my 0123456789abcdef phrase"',
+    "password=ab,0123456789abcdef",
+    "--api-key 0123456789abcdef",
 ]
 
 
@@ -172,6 +195,38 @@ def test_addresses_go_from_logs_and_versions_stay() -> None:
     clean = scrub(bundle(server_log="request: GET / 192.168.7.9 200", packages="ii  cuda-nvcc-13-0 13.0.88.1-1"))
     assert "192.168" not in json.dumps(clean)
     assert "13.0.88.1-1" in clean["parts"]["packages"]["text"]
+
+
+def test_short_values_of_telling_names_go_too() -> None:
+    assert "abc" not in scrub_text("password=abc")
+    assert "abc" not in scrub_text("pin: abc")
+
+
+@pytest.mark.parametrize(
+    "address", ["fe80::1ff:fe23:4567:890a", "2001:db8::1", "aa-bb-cc-dd-ee-ff", "aa:bb:cc:dd:ee:ff"]
+)
+def test_other_addresses_go_from_logs(address: str) -> None:
+    assert address not in json.dumps(scrub(bundle(server_log=f"from {address} port")))
+
+
+def test_a_time_of_day_stays() -> None:
+    assert "12:34:56" in json.dumps(scrub(bundle(server_log="12:34:56 main: ready")))
+
+
+def test_places_on_the_bus_stay() -> None:
+    line = "[ 1.0] NVRM: Xid (PCI:0000:01:00): 79, pid=1, name=x"
+    assert scrub(bundle(kernel_log=line))["parts"]["kernel-log"]["text"] == line
+
+
+def test_names_of_keys_are_cleaned_too() -> None:
+    assert "0123456789abcdef" not in json.dumps(scrub({"parts": {"Bearer 0123456789abcdef": {}}}))
+
+
+@pytest.mark.parametrize("piece", ["token ", "a.", "a-", "1.", "1:", "password=", "-----BEGIN PRIVATE KEY-----", "eyJ"])
+def test_cleaning_takes_linear_time(piece: str) -> None:
+    began = time.process_time()
+    scrub(bundle(server_log=piece * 200_000))
+    assert time.process_time() - began < 3
 
 
 def test_what_is_no_secret_stays() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ HEADERS = {"qwen": header_of(qwen35_27b())}
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    card = {"driver-mib": 20_400.0, "planned-mib": 20_000.0}
+    card = {"driver-mib": 24_000.0, "planned-mib": 23_600.0}
     service = {"cards": {"blackwell": card}, "ram-peak-mib": 3000.0, "ram-planned-mib": 1000.0}
     base = {"schema-version": 1, "host": "atelier", "release": "4df29be4f-1", "date": "2026-11-30"}
     return {**base, "services": {"chat": service}, **changes}
@@ -49,6 +50,9 @@ def test_no_measurement_is_none(tmp_path: Path) -> None:
         ("[]", "object"),
         (json.dumps(document(host="elsewhere")), "measured on elsewhere"),
         (json.dumps(document(date="yesterday")), "date"),
+        (json.dumps(document(date="9999-99-99")), "date"),
+        (json.dumps(document(release="\x1b[31mEVIL")), "release"),
+        (json.dumps(document(services={"\u202e": {}})), "services"),
         (json.dumps(document(more=1)), "more"),
         (json.dumps(document(services={"chat": {"ram-peak-mib": -1}})), "ram-peak-mib"),
         ('{"host": ' + '"' + "x" * (1 << 20) + '"}', "longer than"),
@@ -86,8 +90,28 @@ def test_a_lower_figure_in_ram_proves_nothing() -> None:
     assert plan_host(host, HEADERS, measured=Measured.model_validate(low)).ram == plan_host(host, HEADERS).ram
 
 
-def test_what_was_measured_of_another_service_or_card_is_left_alone() -> None:
+def test_a_pipe_in_its_place_is_refused_at_once(tmp_path: Path) -> None:
+    path = measured_path(tmp_path, "atelier")
+    path.parent.mkdir()
+    os.mkfifo(path)
+    with pytest.raises(RigError) as caught:
+        read_measured(tmp_path, "atelier")
+    assert "no regular file" in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("services", "why"),
+    [
+        ({"gone": {}}, "no such service"),
+        ({"chat": {"cards": {"sold": {"driver-mib": 900.0, "planned-mib": 1.0}}}}, "nothing of a card sold"),
+        ({"chat": {"cards": {"blackwell": {"driver-mib": 0.0, "planned-mib": 16_777_216.0}}}}, "less than any process"),
+        ({"chat": {"cards": {"blackwell": {"driver-mib": 24_000.0, "planned-mib": 5_000.0}}}}, "5,000 MiB of buffers"),
+    ],
+)
+def test_what_says_nothing_of_this_plan_is_left_out_and_said_so(services: dict[str, Any], why: str) -> None:
     host = spec(REFERENCE)
-    card = {"driver-mib": 9.0, "planned-mib": 1.0}
-    other = document(host=host.host, services={"gone": {}, "chat": {"cards": {"sold": card}}})
-    assert plan_host(host, HEADERS, measured=Measured.model_validate(other)) == plan_host(host, HEADERS)
+    plan = plan_host(host, HEADERS, measured=Measured.model_validate(document(host=host.host, services=services)))
+    plain = plan_host(host, HEADERS)
+    assert (plan.devices, plan.ram) == (plain.devices, plain.ram)
+    (told,) = [each for each in plan.findings if each.code == "measurement-left-out"]
+    assert why in told.message
