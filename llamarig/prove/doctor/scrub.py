@@ -15,7 +15,10 @@ MAX_LINE = 4000
 _KEY_BLOCK = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
-_NAMES = r"api[-_ ]?key|access[-_ ]?key|secret|token|password|passwd|passphrase|pwd|psk|pin|credential|credentials|cookie|session|auth"
+_NAMES = (
+    r"api[-_ ]?key|access[-_ ]?key|secret|token|password|passwd|passphrase|pwd|psk|pin|credentials?|cookie|session|"
+    r"auth"
+)
 _VALUE = re.compile(
     rf"(?i)((?<![a-z])(?:{_NAMES})(?:[-_][a-z]{{1,20}})?\\?[\"']?[ \t]{{0,3}}[=:][ \t]{{0,3}})"
     r"(?:\\?\"[^\"]{0,2000}\"?|'[^']{0,2000}'?|[^\s\"']{1,2000})"
