@@ -54,6 +54,16 @@ def test_a_machine_without_cards_gets_a_cpu_service(tmp_path: Path) -> None:
     assert "unlocked" not in "".join(line for line in text.splitlines() if not line.strip().startswith("#"))
 
 
+def test_processes_that_nothing_tells_apart_are_one_line() -> None:
+    seen = machine()
+    server = {**seen["servers"][0], "unit": "", "ports": []}
+    _, text = compose({**seen, "servers": [server, server, seen["servers"][0], server]}, OVER_SSH)
+    assert [line for line in text.splitlines() if line.startswith("# serves already")] == [
+        "# serves already: /opt/x/bin/llama-server, 3 processes",
+        "# serves already: /opt/x/bin/llama-server (llama-chat.service) on port 18080",
+    ]
+
+
 def test_the_reference_machine_is_found_with_its_cards(tmp_path: Path) -> None:
     _, text = compose(dual(tmp_path), OVER_SSH)
     spec = load(text, tmp_path)
