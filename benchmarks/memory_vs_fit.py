@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.support import models  # noqa: E402 - found below the checkout
-from tests.support.models import fit, tools  # noqa: E402
-from tests.support.models.large import LARGE  # noqa: E402
+from tests.support.models import fit, tools  # noqa: E402 - found below the checkout
+from tests.support.models.large import LARGE  # noqa: E402 - found below the checkout
 
 TOLERANCE = 0.005
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.support import models  # noqa: E402 - found below the checkout
-from tests.support.models import server, tools  # noqa: E402
+from tests.support.models import server, tools  # noqa: E402 - found below the checkout
 
 LARGEST = 7 << 30
 """Bytes of the largest model that a server is started with."""

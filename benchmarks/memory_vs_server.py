@@ -29,10 +29,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from llamarig.gguf import Header, read_shards  # noqa: E402 - found below the checkout
-from llamarig.memory import Settings, estimate, read_shape  # noqa: E402
-from llamarig.memory.engines import of_version  # noqa: E402
-from llamarig.memory.units import KV_TYPES  # noqa: E402
-from tests.support.models.small import SMALL, write_small  # noqa: E402
+from llamarig.memory import Settings, estimate, read_shape  # noqa: E402 - found below the checkout
+from llamarig.memory.engines import of_version  # noqa: E402 - found below the checkout
+from llamarig.memory.units import KV_TYPES  # noqa: E402 - found below the checkout
+from tests.support.models.small import SMALL, write_small  # noqa: E402 - found below the checkout
 
 BUFFER = re.compile(r"(\w+) +(model|KV|RS|compute|output) buffer size = +([0-9.]+) MiB")
 ERA = of_version("b10454").era

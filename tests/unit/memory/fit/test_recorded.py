@@ -46,7 +46,7 @@ def test_every_column_is_what_the_tool_printed(tree: str, name: str) -> None:
 def test_another_setting_would_be_seen(change: dict[str, int | str], column: int) -> None:
     name = "llama-3.1-8b"
     case = next(case for case in RECORDED["v0.1"][name] if case.drawn.ubatch < 512 and case.drawn.cache_k != "f32")
-    other = dataclasses.replace(case.drawn, **change)  # type: ignore[arg-type]
+    other = dataclasses.replace(case.drawn, **change)  # type: ignore[arg-type] # fields by their names
     assert fit.planned(models.header(name), other, "v0.1")[column] != case.printed[column]
 
 

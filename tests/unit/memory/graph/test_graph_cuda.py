@@ -64,6 +64,6 @@ def test_values_that_are_a_view_of_the_keys_are_copied_once() -> None:
 )
 def test_what_no_card_computes_goes_to_the_host(change: dict[str, object], host: bool) -> None:
     kinds = {"kind_k": "f16", "kind_v": "f16"}
-    result = attention(**{**kinds, **change})  # type: ignore[arg-type]
+    result = attention(**{**kinds, **change})  # type: ignore[arg-type] # arguments by their names
     assert result.host_only is host
     assert result.staging == 0

@@ -112,7 +112,7 @@ def test_partial_offload_as_published() -> None:
     ],
 )
 def test_a_pipeline_needs_whole_layers_on_several_cards(change: dict[str, object], expected: int) -> None:
-    assert copies(read_shape(HYBRID), replace(TWO, **change)) == expected  # type: ignore[arg-type] # by name
+    assert copies(read_shape(HYBRID), replace(TWO, **change)) == expected  # type: ignore[arg-type] # fields by their names
 
 
 def test_a_pipeline_and_what_the_server_falls_back_to_as_published() -> None:

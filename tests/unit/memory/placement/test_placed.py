@@ -42,5 +42,5 @@ def test_every_kind_of_placement_is_recorded() -> None:
 )
 def test_another_placement_would_be_seen(change: dict[str, object]) -> None:
     name, case, printed = next(entry for entry in RECORDED if entry[1].gpu_layers == 999 and not entry[1].overrides)
-    other: Placed = replace(case, **change)  # type: ignore[arg-type] # by name
+    other: Placed = replace(case, **change)  # type: ignore[arg-type] # fields by their names
     assert whole(placed.planned(models.header(name), other)) != whole(printed)
