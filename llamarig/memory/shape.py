@@ -171,10 +171,11 @@ def _layers(header: Header, trunk: int, count: int, embedding: int) -> tuple[Lay
     kv_heads = header.per_layer(".attention.head_count_kv", count) if _has(header, "head_count_kv") else heads
     ff = header.per_layer(".feed_forward_length", count, 0)
     recurrent = patterns.recurrent(header, trunk, count, kv_heads, ff)
-    _attends(arch, heads, kv_heads, recurrent)
     sliding = patterns.sliding(header, trunk, count, recurrent)
     kept = families.KEPT_LAYERS.get(arch, count - header.integer(".attention.shared_kv_layers", 0))
     keeps = patterns.attends(header, kept, count, recurrent, ff)
+    _attends(arch, heads, kv_heads, recurrent)
+    _shares(arch, heads, kv_heads, [own or not state for own, state in zip(keeps, recurrent, strict=True)], ff)
     indexed = patterns.indexed(header, trunk, count)
     key = _head_width(header, embedding, ".attention.key_length")
     value = _head_width(header, embedding, ".attention.value_length")
@@ -221,6 +222,26 @@ def _attends(arch: str, heads: tuple[int, ...], kv_heads: tuple[int, ...], recur
             what=f"the header claims no attention heads ({arch}.attention.head_count is 0 or missing)",
             fix="use a file that the engine can load",
         )
+
+
+def _shares(
+    arch: str, heads: tuple[int, ...], kv_heads: tuple[int, ...], attends: list[bool], ff: tuple[int, ...]
+) -> None:
+    """Where heads attend there are KV heads that they share.
+
+    deci has layers of a linear map in place of attention, nemotron_h ones that are a feed-forward part alone; source:
+    ``build_arch_graph`` in src/models/deci.cpp and nemotron-h.cpp.
+    """
+    if arch == "deci":
+        return
+    for number, (own, shared, asks) in enumerate(zip(heads, kv_heads, attends, strict=True)):
+        if arch.startswith("nemotron_h") and ff[number]:
+            continue
+        if asks and own > 0 == shared:
+            raise RigError(
+                what=f"the header claims {own} heads and no KV head in layer {number} ({arch})",
+                fix="use a file that the engine can load",
+            )
 
 
 def _has(header: Header, key: str) -> bool:

@@ -174,7 +174,7 @@ class Service(SpecModel):
     """Several cards, for a model split over them (``split-mode``); the first one also takes what is not split."""
     split_mode: Literal["none", "layer", "tensor"] = "none"
     """``layer`` puts whole layers on each card of ``gpus``, ``tensor`` a part of every tensor."""
-    tensor_split: list[Annotated[float, Field(gt=0.0)]] = Field(default_factory=list)
+    tensor_split: list[Annotated[float, Field(ge=0.001, le=1_000_000.0)]] = Field(default_factory=list)
     """Each card's share, in the order of ``gpus``; by default layers go by usable memory, tensors in equal parts."""
     projector_gpu: Name | None = None
     """The card that holds the projector, when it is not the service's own."""
@@ -256,3 +256,11 @@ class Service(SpecModel):
         if self.gpu is not None and self.gpus:
             raise SpecValueError("both `gpu` and `gpus` are given", "keep one of them")
         return self
+
+    @property
+    def models_read(self) -> set[str]:
+        """Every model that the service reads: its own, its drafter, its adapters, those of its router."""
+        drafter = self.speculation.model if self.speculation is not None else None
+        found = {self.model, *(adapter.model for adapter in self.lora)}
+        found |= set(self.router.models) if self.router is not None else set()
+        return found | ({drafter} if drafter is not None else set())

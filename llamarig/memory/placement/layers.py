@@ -6,7 +6,9 @@ import struct
 from bisect import bisect_right
 from functools import lru_cache
 from itertools import accumulate
+from math import inf
 
+from llamarig.errors import RigError
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Shape
 from llamarig.memory.split import Place
@@ -39,6 +41,12 @@ def _places(blocks: int, gpu_layers: int | None, shares: tuple[float, ...]) -> t
     offloaded = total if gpu_layers is None else min(gpu_layers, total)
     first = total - offloaded
     sums = [single(value) for value in accumulate(map(single, shares), lambda a, b: single(a + b))]
+    if not 0 < sums[-1] < inf:
+        raise RigError(
+            what=f"the shares of the cards add up to {sums[-1]:g}",
+            where="tensor-split",
+            fix="give each card a share between 0.001 and 1,000,000",
+        )
     ends = [single(value / sums[-1]) for value in sums]
     found: list[Place] = [None] * first
     found.extend(bisect_right(ends, single(number / offloaded)) for number in range(offloaded))

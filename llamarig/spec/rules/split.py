@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from llamarig.spec.rules import patterns
 from llamarig.spec.rules.base import Broken, View, near
 from llamarig.spec.service import Service
 from llamarig.spec.tree import Loc
 
 _FEW = 2
-_ONLY_PYTHON = re.compile(r"\(\?(?![:!])|\\[AZ]")
-"""What a regular expression may hold here and not in the engine (ECMAScript), or with another meaning there."""
 
 
 def several(view: View) -> Iterator[Broken]:
@@ -106,13 +104,7 @@ def _pattern(entry: str, pattern: str, place: str) -> str | None:
         return "it has no pattern or no place"
     if "," in entry or "=" in place:
         return "the engine ends a pattern at `,` and at the first `=`"
-    if _ONLY_PYTHON.search(pattern):
-        return "the pattern uses what the engine's kind of regular expressions does not have"
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return f"the pattern is no regular expression ({error})"
-    return None
+    return patterns.trouble(pattern)
 
 
 RULES = (several, in_ram, overrides)

@@ -73,6 +73,7 @@ def test_an_architecture_that_is_no_name_is_refused(tmp_path: Path) -> None:
     [
         ({"attention__head_count_kv": -8}, "counts nothing: -8"),
         ({"attention__head_count": 0}, "KV heads and no head"),
+        ({"attention__head_count_kv": 0}, "heads and no KV head in layer 0"),
         ({"attention__head_count": 0, "attention__head_count_kv": 0}, "no attention heads"),
         ({"embedding_length": 0}, "rows without elements"),
         ({"embedding_length": -64}, "counts nothing"),
@@ -97,10 +98,18 @@ def test_a_negative_number_in_a_list_of_layers_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_layer_of_a_hybrid_may_have_no_kv_heads(tmp_path: Path) -> None:
+    found = composed("deci")
+    found.pairs = [pair for pair in found.pairs if b"head_count_kv" not in pair]
+    found.pairs.append(raw.array("deci.attention.head_count_kv", raw.I32, [2, 0]))
+    assert estimate(header(tmp_path, found), Settings(context=4096)).device_mib > 0
+
+
+def test_a_layer_of_a_plain_model_may_not(tmp_path: Path) -> None:
     found = composed()
     found.pairs = [pair for pair in found.pairs if b"head_count_kv" not in pair]
     found.pairs.append(raw.array("llama.attention.head_count_kv", raw.I32, [2, 0]))
-    assert estimate(header(tmp_path, found), Settings(context=4096)).device_mib > 0
+    with pytest.raises(RigError, match="no KV head in layer 1"):
+        estimate(header(tmp_path, found), Settings(context=4096))
 
 
 def test_attention_in_every_zeroth_layer_is_refused(tmp_path: Path) -> None:
