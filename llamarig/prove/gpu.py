@@ -8,6 +8,7 @@ what the driver says the process holds. At least two must speak for the GPU, one
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,7 @@ SHARE = 0.9
 """Share of the planned memory that the driver must report for the process."""
 PROOFS = 2
 ALL_LAYERS = 999
+_CARD = re.compile(r"/dev/nvidia[0-9]+")
 
 Voice = Literal["for", "against", "silent"]
 
@@ -41,9 +43,7 @@ def _library(view: View) -> Account:
 
 def _devices(view: View) -> Account:
     cards = [
-        show(path)
-        for path in sequence(view.process, "devices")
-        if isinstance(path, str) and path.removeprefix("/dev/nvidia").isdigit()
+        show(path) for path in sequence(view.process, "devices") if isinstance(path, str) and _CARD.fullmatch(path)
     ]
     if cards:
         return Account("for", f"{', '.join(cards[:8])} open")
@@ -55,7 +55,7 @@ def _planned_layers(view: View, of: int) -> int:
     for flag in ("--n-gpu-layers", "--gpu-layers", "-ngl"):
         if flag in argv[:-1]:
             value = argv[argv.index(flag) + 1]
-            return min(int(value), of) if value.isdigit() else of
+            return min(int(value), of) if value.isascii() and value.isdigit() else of
     return of
 
 

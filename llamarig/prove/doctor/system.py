@@ -80,7 +80,7 @@ def restart_loops(bundle: Bundle) -> Iterator[Diagnosis]:
         values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         unit, restarts = show(values.get("Id", ""), 60), values.get("NRestarts", "0")
         state, result = show(values.get("ActiveState", ""), 20), show(values.get("Result", ""), 40)
-        if state == "failed" or (restarts.isdigit() and int(restarts[:6]) > RESTARTS):
+        if state == "failed" or (restarts.isascii() and restarts.isdigit() and int(restarts[:6]) > RESTARTS):
             yield Diagnosis(
                 "service-fails",
                 "error" if state == "failed" else "warning",
