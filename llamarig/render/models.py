@@ -30,11 +30,8 @@ def files_of(model: Model) -> tuple[ModelFile, ...]:
 
 
 def models_of(service: Service) -> set[str]:
-    """Every model that a service reads: its own, its drafter, its adapters, those of its router."""
-    drafter = service.speculation.model if service.speculation is not None else None
-    found = {service.model, *(adapter.model for adapter in service.lora)}
-    found |= set(service.router.models) if service.router is not None else set()
-    return found | ({drafter} if drafter is not None else set())
+    """Every model that a service reads."""
+    return service.models_read
 
 
 def _services_with(spec: HostSpec, model: str) -> tuple[str, ...]:

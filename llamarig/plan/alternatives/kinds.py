@@ -16,6 +16,8 @@ _KV_TYPES = ("f16", "q8_0", "q4_0")
 """Types whose pairs CUDA's flash attention is compiled for by default, widest first."""
 _BITS = 8
 _WHOLE = 100
+_SLOT_COUNTS = 16
+"""Numbers of slots that are tried where each has to be planned, for the sake of a fleet; all of them below twice."""
 _PAIRED = 4
 """A pair of changes leaves this part of the window that is asked for; with less, something else is to be changed."""
 
@@ -66,11 +68,15 @@ def _passes(now: int, size: int) -> str:
 def slots(subject: Subject, name: str) -> Series | None:
     """Fewer requests at once."""
     service = subject.spec.services[name]
+    # Each part of a divided window is rounded up, and the graph follows the part: fewer slots may take more memory.
+    counts = range(service.parallel - 1, 0, -1)
+    if not service.kv_unified:
+        counts = range(service.parallel - 1, 0, -max(service.parallel // _SLOT_COUNTS, 1))
     changes = [
         Change(name, {"parallel": count}, _at_once(count, service.parallel), setting(parallel=count))
-        for count in range(service.parallel - 1, 0, -1)
+        for count in counts
     ]
-    return listed("slots", name, changes)
+    return listed("slots", name, changes, monotone=service.kv_unified)
 
 
 def _at_once(count: int, now: int) -> str:
@@ -82,11 +88,15 @@ def drafts(subject: Subject, name: str) -> Series | None:
     now = subject.spec.services[name].speculation
     if now is None:
         return None
-    changes = [
-        Change(name, {"speculation": {"n-max": n_max}}, _drafted(n_max, now), speculation(n_max=n_max))
-        for n_max in range(now.n_max - 1, 0, -1)
-    ]
+    changes = [drafting(name, now, n_max, _drafted(n_max, now)) for n_max in range(now.n_max - 1, 0, -1)]
     return listed("n-max", name, changes)
+
+
+def drafting(name: str, now: Speculation, n_max: int, harm: str = "") -> Change:
+    """Another longest draft; the shortest one comes down with it, for it is never longer."""
+    n_min = min(now.n_min, n_max)
+    keys = {"n-max": n_max} if n_min == now.n_min else {"n-max": n_max, "n-min": n_min}
+    return Change(name, {"speculation": keys}, harm, speculation(n_max=n_max, n_min=n_min))
 
 
 def no_speculation(subject: Subject, name: str) -> Series | None:
@@ -109,9 +119,14 @@ def context(subject: Subject, name: str) -> Series | None:
     trained = trained_window(subject, name)
     if trained:
         longest = min(longest, trained)
-    count = longest // STEP
+    count = max((longest - least_window(service)) // STEP + 1, 0)
     paired = min(max((longest - service.context // _PAIRED) // STEP, 0), count - 1) if count else None
     return Series("context", name, count, lambda at: _window(subject, name, longest - at * STEP), paired=paired)
+
+
+def least_window(service: Service) -> int:
+    """The shortest window that a spec may give all slots together: ``STEP`` tokens for each that has its own part."""
+    return STEP if service.kv_unified else STEP * service.parallel
 
 
 def trained_window(subject: Subject, name: str) -> int:

@@ -49,10 +49,7 @@ def unused(view: View) -> Iterator[Broken]:
     """A model that no service names is downloaded for nothing."""
     used: set[str] = set()
     for service in view.spec.services.values():
-        drafter = service.speculation.model if service.speculation is not None else None
-        used |= {service.model, *(adapter.model for adapter in service.lora)}
-        used |= set(service.router.models) if service.router is not None else set()
-        used |= {drafter} if drafter is not None else set()
+        used |= service.models_read
     for name in view.spec.models:
         if name not in used and not view.tainted:
             yield Broken(("models", name), f"no service uses the model `{name}`", "remove it, or use it", warning=True)
