@@ -25,6 +25,8 @@ PROJECT_FILE = "known-files.yml"
 
 UNLOCKED = "unlocked"
 _GB = 1_000_000_000
+_MOST = 1_000_000_000_000_000
+"""Bytes of a file at most; the largest that are published are a thousandth of it."""
 _HALF_A_DIGIT = 5_000_000
 """Bytes by which a figure in GB with two decimals may be too low."""
 
@@ -42,8 +44,8 @@ class FileEntry(Entry):
     file: FileName
     quant: Label | None = None
     """The publisher's label; None for a projector."""
-    size: Annotated[int, Field(gt=0)] | None = None
-    size_gb: Annotated[float, Field(gt=0.0)] | None = None
+    size: Annotated[int, Field(gt=0, le=_MOST)] | None = None
+    size_gb: Annotated[float, Field(gt=0.0, le=_MOST / _GB)] | None = None
     revision: Commit | None = None
     """The repository's own when not given."""
     sha256: Sha256 | None = None
@@ -143,19 +145,28 @@ class Table:
         return tuple(sorted(found, key=lambda each: each.most_bytes))
 
     def model(self, name: str) -> str:
-        """The table's name of the model that a user calls ``name``; raises :class:`RigError` with near names."""
+        """The table's name of the model that a user calls ``name``, or that a repository or file of this name holds.
+
+        Raises :class:`RigError` with near names.
+        """
         wanted = normalised(name)
         if wanted in self.models:
             return wanted
         shown = {normalised(entry.name): key for key, entry in self.models.items()}
         if wanted in shown:
             return shown[wanted]
+        asked = name.strip().lower()
+        holding = {each.model for each in self.files if asked in _addresses(each)}
+        if len(holding) == 1:
+            return holding.pop()
         near = difflib.get_close_matches(wanted, [*self.models, *shown], n=3, cutoff=0.4)
         names = list(dict.fromkeys(shown.get(each, each) for each in near))
+        meant = f"did you mean {' or '.join(names)}? " if names else ""
         raise RigError(
             what=f"no known files of a model {name!r}",
             why=f"the table has {', '.join(self.models)}",
-            fix=f"did you mean {' or '.join(names)}?" if names else f"add it to the project's {PROJECT_FILE}",
+            fix=f"{meant}For a file of another model: `llamarig model memory FILE`, or name it in a spec and run "
+            f"`llamarig plan HOST`; its files can be added to the project's {PROJECT_FILE}",
         )
 
     def identify(self, *, sha256: str | None, repo: str | None, file: str | None, size: int | None) -> KnownFile | None:
@@ -169,6 +180,11 @@ class Table:
                 return each
         found = [each for each in self.files if size is not None and each.size == size]
         return found[0] if len({each.model for each in found}) == 1 else None
+
+
+def _addresses(file: KnownFile) -> set[str]:
+    """How a user may point at a file, in small letters."""
+    return {words.lower() for words in (file.repo, file.file, file.file.rpartition("/")[2], f"{file.repo}/{file.file}")}
 
 
 def normalised(name: str) -> str:
@@ -198,10 +214,18 @@ def _refreshed(path: Path) -> dict[str, list[Repository]]:
     try:
         data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
         return _Refreshed.model_validate(data).models
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        # Beside what is no YAML: a date or a number that there is not, and brackets without end.
+        why = _words(error)
         fix = "remove it, and let `llamarig lock --known-files` write it again"
         raise RigError("the project's table of known files is not usable", str(path), why, fix) from error
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
 def _with(own: Table, refreshed: Mapping[str, list[Repository]]) -> Table:

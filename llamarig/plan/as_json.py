@@ -32,6 +32,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     return {
         "host": plan.host,
         "fits": plan.fits,
+        "known": plan.known,
         "devices": [_device(device) for device in plan.devices],
         "ram": {
             "total-mib": round(plan.ram.total_mib, 2),
@@ -49,6 +50,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
                 "slot-context": service.context,
                 "memory-max-mib": service.memory_max_mib,
                 "speed": speed_json(plan.speeds.get(name)),
+                "speed-unknown": plan.speeds_unknown.get(name),
             }
             for name, service in plan.services.items()
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from llamarig.catalog.known_files import Table, table
@@ -12,8 +13,10 @@ from llamarig.plan.findings import service_findings
 from llamarig.plan.fit import device_plans, fit_findings, ram_plan
 from llamarig.plan.load import Headers, Load, load_of
 from llamarig.plan.measured import Measured, use_measured
+from llamarig.plan.process_share import process_findings
 from llamarig.plan.services import service_plan
-from llamarig.plan.speed import speed_of
+from llamarig.plan.short import UNPLANNED_CODES
+from llamarig.plan.speed import speed_of, unknown_words
 from llamarig.plan.speed_findings import speed_findings
 from llamarig.plan.types import Finding, Plan, ServiceSpeed
 from llamarig.spec.host import HostSpec
@@ -68,7 +71,22 @@ def _subject(
 
 
 def _offered(subject: Subject, loads: Mapping[str, Load], measured: Measured | None) -> Plan:
-    return subject.plan.with_alternatives(tuple(alternatives(subject, _replanner(subject, loads, measured))))
+    found = tuple(alternatives(subject, _replanner(subject, loads, measured)))
+    return (subject.plan if found else _without_advice(subject.plan)).with_alternatives(found)
+
+
+_ADVICE = "no change of a setting that was tried makes it fit: use another card or a smaller model"
+_FIRST = "correct the other errors first: what would fit is planned then"
+
+
+def _without_advice(plan: Plan) -> Plan:
+    """The same plan, where no finding speaks of alternatives that there are not."""
+    unplanned = any(finding.code in UNPLANNED_CODES and finding.severity == "error" for finding in plan.findings)
+    findings = tuple(
+        replace(finding, fix=_FIRST if unplanned else _ADVICE) if finding.code == "does-not-fit" else finding
+        for finding in plan.findings
+    )
+    return replace(plan, findings=findings)
 
 
 def _replanner(subject: Subject, loads: Mapping[str, Load], measured: Measured | None) -> Replan:
@@ -91,7 +109,8 @@ def _planned(
     devices = device_plans(spec, loads, _NONE)
     ram = ram_plan(spec, loads)
     speeds = {name: _speed(spec, name, load, headers) for name, load in loads.items()}
-    findings = [*_findings(spec, loads), *fit_findings(spec, devices, ram), *told, *_speed_findings(spec, speeds)]
+    findings = [*_findings(spec, loads), *fit_findings(spec, devices, ram), *told]
+    findings += [*process_findings(spec, devices, measured), *_speed_findings(spec, speeds)]
     fits = not any(finding.severity == "error" for finding in findings)
     plan = Plan(
         host=spec.host,
@@ -105,6 +124,11 @@ def _planned(
         findings=tuple(findings),
         ram_detail={name: load.ram_detail for name, load in loads.items()},
         speeds=speeds,
+        speeds_unknown={
+            name: why
+            for name, speed in speeds.items()
+            if (why := unknown_words(spec, name, speed, headers)) is not None
+        },
     )
     return plan, loads
 
@@ -130,8 +154,10 @@ def _same(name: str, before: tuple[HostSpec, Headers], after: tuple[HostSpec, He
     """Whether what the service ``name`` takes cannot have changed."""
     (old, old_headers), (new, new_headers) = before, after
     service = old.services[name]
-    same = new.services[name] is service and new.models[service.model] is old.models[service.model]
-    return same and new_headers.get(service.model) is old_headers.get(service.model)
+    read = service.models_read
+    same = new.services[name] is service and all(new.models.get(model) is old.models.get(model) for model in read)
+    files = [key for model in read for key in (model, f"{model}/projector")]
+    return same and all(new_headers.get(key) is old_headers.get(key) for key in files)
 
 
 def _findings(spec: HostSpec, loads: Mapping[str, Load]) -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from llamarig.plan.types import Plan
+from llamarig.plan.types import Finding, Plan
 from llamarig.spec.host import HostSpec
 
 Place = tuple[str, str]
@@ -12,6 +12,29 @@ Place = tuple[str, str]
 
 MEMORY_CODES = frozenset({"does-not-fit", "ram-does-not-fit"})
 """Errors that less memory cures."""
+
+UNPLANNED_CODES = frozenset({"settings-refused", "gpu-unknown", "no-gpu", "unknown-architecture"})
+"""Errors beside which nobody can say what a service takes, or what there is."""
+
+
+def memory_fits(plan: Plan) -> bool:
+    """Whether the memory fits, whatever else is wrong, such as a claim that cannot be."""
+    unfit = MEMORY_CODES | UNPLANNED_CODES
+    return not any(
+        finding.code == "header-undecided" or (finding.severity == "error" and finding.code in unfit)
+        for finding in plan.findings
+    )
+
+
+def key(finding: Finding) -> tuple[str, str]:
+    """What stays the same in a finding when its figures change."""
+    return finding.code, finding.subject
+
+
+def others(plan: Plan) -> frozenset[tuple[str, str]]:
+    """Errors that have nothing to do with memory."""
+    unfit = MEMORY_CODES | UNPLANNED_CODES
+    return frozenset(key(each) for each in plan.findings if each.severity == "error" and each.code not in unfit)
 
 
 def asked_mib(spec: HostSpec, services: Mapping[str, object]) -> float:

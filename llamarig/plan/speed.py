@@ -36,6 +36,24 @@ def speed_of(spec: HostSpec, name: str, load: Load, headers: Headers) -> Service
     return ServiceSpeed(predict(work, rates, settings, load.estimate.slot_context), limits(work, card, settings))
 
 
+def unknown_words(spec: HostSpec, name: str, speed: ServiceSpeed | None, headers: Headers) -> str | None:
+    """Why no speed is predicted for the service ``name``; None when one is."""
+    if speed is not None and speed.expected is not None:
+        return None
+    service = spec.services[name]
+    cards = model_cards(spec, service)
+    reasons = (
+        (service.router is not None, "a router is as fast as the model that it has loaded"),
+        (not cards, "the CPU backend is not predicted"),
+        (len(cards) > 1, "a model on several cards is not predicted"),
+        (headers.get(service.model) is None, "the model's header is not at hand"),
+        (card_of(spec, service) is None, "the catalog does not know the card"),
+        (speed is None, "what the model needs is not known"),
+    )
+    read = "part of the model is read from RAM, whose bandwidth is not known"
+    return next((words for found, words in reasons if found), read)
+
+
 def speed_json(speed: ServiceSpeed | None) -> dict[str, Any] | None:
     """The documented form; None where nothing can be said."""
     if speed is None or speed.expected is None:
@@ -43,9 +61,11 @@ def speed_json(speed: ServiceSpeed | None) -> dict[str, Any] | None:
     found, most = speed.expected, speed.limits
     return {
         "decode-tok-s": round(found.decode_tok_s, 1),
+        "decode-tok-s-full": round(found.at_depth[-1].decode_tok_s, 1),
         "prefill-tok-s": _rounded(found.prefill_tok_s),
+        "prefill-prompt": found.prompt,
         "tokens-per-pass": round(found.tokens_per_pass, 2),
-        "measured": found.measured,
+        "basis": "runs-of-this-card" if found.own_runs else "runs-of-other-cards",
         "limit": {"decode-tok-s": round(most.decode_tok_s, 1), "prefill-tok-s": _rounded(most.prefill_tok_s)},
         "at-depth": [
             {

@@ -139,7 +139,7 @@ def _unlikely(spec: HostSpec, name: str, speed: ServiceSpeed) -> Iterator[Findin
     for verb, wanted, likely, highest, doubt in rows:
         if wanted is None or likely is None or (highest is not None and wanted > highest):
             continue
-        trust = 2 * doubt * (1.0 if found.measured else UNMEASURED)
+        trust = 2 * doubt * (1.0 if found.own_runs else UNMEASURED)
         if wanted > likely * (1 + trust):
             yield Finding(
                 "faster-than-predicted",

@@ -51,6 +51,8 @@ class DevicePlan:
     usable_mib: float
     margin_mib: float
     services: dict[str, dict[str, float]]
+    doubt_mib: float = 0.0
+    """What the services may take less than planned, because a model's header was composed."""
 
     @property
     def components(self) -> dict[str, float]:
@@ -121,6 +123,10 @@ class ServiceSpeed:
     limits: Limits
 
 
+UNKNOWN_SIZES = frozenset({"header-unknown", "header-undecided", "projector-size-unknown"})
+"""Findings after which a plan does not say whether the host fits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that was decided about a host before anything is touched."""
@@ -137,6 +143,13 @@ class Plan:
     """What each service's ``process`` term in RAM is made of: ``base``, ``checkpoints``, ``prompt-cache``."""
     speeds: dict[str, ServiceSpeed | None] = field(default_factory=dict)
     """How fast each service is expected to be; None where nothing can be said."""
+    speeds_unknown: dict[str, str] = field(default_factory=dict)
+    """Why no speed is predicted, by service."""
+
+    @property
+    def known(self) -> bool:
+        """Whether it says if the host fits; else ``fits`` says only that nothing is known to fail."""
+        return not any(finding.code in UNKNOWN_SIZES for finding in self.findings)
 
     def with_alternatives(self, alternatives: tuple[dict[str, Any], ...]) -> Plan:
         """The same plan, with what would fit instead."""

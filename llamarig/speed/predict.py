@@ -12,6 +12,9 @@ from llamarig.speed.passes import draft_seconds, pass_seconds
 from llamarig.speed.rates import Rates
 from llamarig.speed.work import Work
 
+PROMPT: Final = 8192
+"""Tokens of the prompt that a speed of reading is told for."""
+
 DEPTHS: Final = (0, 8192, 32_768, 131_072)
 """Tokens in the window at which a prediction is given, besides the full one."""
 
@@ -32,11 +35,13 @@ class Speed:
     decode_tok_s: float
     """With a nearly empty window."""
     prefill_tok_s: float | None
-    """Over a prompt of 8,192 tokens, or of the whole window where that is less."""
+    """Over a prompt of ``prompt`` tokens."""
+    prompt: int
+    """8,192 tokens, or the whole window where that is less."""
     at_depth: tuple[AtDepth, ...]
     tokens_per_pass: float
-    measured: bool
-    """Whether the card is among those that the model was fitted to."""
+    own_runs: bool
+    """Whether measured runs of this very card are among those that the prediction rests on."""
 
 
 def decode_tok_s(
@@ -97,8 +102,9 @@ def predict(work: Work, rates: Rates, settings: Settings, slot_context: int) -> 
     )
     return Speed(
         decode_tok_s=rows[0].decode_tok_s,
-        prefill_tok_s=prefill_tok_s(work, rates, ubatch=settings.ubatch, prompt=min(8192, slot_context)),
+        prefill_tok_s=prefill_tok_s(work, rates, ubatch=settings.ubatch, prompt=min(PROMPT, slot_context)),
+        prompt=min(PROMPT, slot_context),
         at_depth=rows,
         tokens_per_pass=tokens_per_pass(n_max),
-        measured=rates.measured,
+        own_runs=rates.measured,
     )

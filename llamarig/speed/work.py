@@ -66,7 +66,7 @@ class Work:
     state: float = 0.0
     """Bytes of one copy of the recurrent state."""
     elsewhere: float = 0.0
-    """Bytes of matrices that lie in RAM and are read there each pass."""
+    """Bytes that one token reads of matrices in RAM; of experts there those that it uses."""
 
     def read(self, width: int = 1, depth: float = 0.0) -> float:
         """Bytes that a pass of ``width`` tokens over ``depth`` cannot help reading, with the output once."""
@@ -95,6 +95,7 @@ def work_of(header: Header, shape: Shape, settings: Settings) -> Work:
     parts: dict[str, dict[str, list[float]]] = {"dense": {}, "output": {}, "draft": {}, "experts": {}}
     place, output = placing(shape, settings), places(shape, settings)[-1]
     whole = settings.backend == "cuda" and settings.gpu_layers is None and not settings.overridden
+    share = min(shape.experts_used / max(header.integer(".expert_count", 0), 1), 1.0)
     trunk, elsewhere = len(shape.trunk), 0.0
     tied = "output.weight" not in header.by_name
     for tensor in header.tensors:
@@ -102,12 +103,11 @@ def work_of(header: Header, shape: Shape, settings: Settings) -> Work:
         if where is None or (where == "draft" and not settings.mtp):
             continue
         if not whole and (output if where == "output" else place(tensor.name)) is None:
-            elsewhere += tensor.size
+            elsewhere += tensor.size * (share if where == "experts" else 1.0)
             continue
         sums = parts[where].setdefault(class_of(tensor.type), [0.0, 0.0])
         sums[0] += tensor.size
         sums[1] += prod(tensor.dims)
-    total = max(header.integer(".expert_count", 0), 1)
     made = {name: {kind: Matrices(*sums) for kind, sums in part.items()} for name, part in parts.items()}
     return Work(
         dense=made["dense"],
@@ -115,7 +115,7 @@ def work_of(header: Header, shape: Shape, settings: Settings) -> Work:
         output=made["output"],
         draft=made["draft"],
         experts=made["experts"],
-        expert_share=min(shape.experts_used / total, 1.0) if made["experts"] else 1.0,
+        expert_share=share if made["experts"] else 1.0,
         caches=_caches(shape, settings),
         draft_cache=_draft_cache(shape, settings),
         state=float(state_bytes(shape)),

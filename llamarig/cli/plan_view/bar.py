@@ -18,12 +18,15 @@ def stretches(components: Mapping[str, float], whole: float, width: int) -> list
     """Columns of each term in a bar of ``width`` columns that stands for ``whole`` MiB.
 
     The columns of all terms together are as many as their sum asks for, within half a column; a term that there is at
-    all gets one.
+    all gets one, where there are so many columns: else the largest terms do.
     """
     held = {term: mib for term, mib in components.items() if mib > 0}
     used = sum(held.values())
-    if not held or whole <= 0:
+    if not held or whole <= 0 or width < 1:
         return []
+    if len(held) > width:
+        kept = sorted(held, key=lambda term: held[term], reverse=True)[:width]
+        return [(term, 1) for term in held if term in kept]
     filled = min(max(round(used / whole * width), len(held)), width)
     asked = {term: mib / used * filled for term, mib in held.items()}
     given = {term: max(round(columns), 1) for term, columns in asked.items()}
@@ -41,6 +44,8 @@ def ruler(marks: Sequence[Mark], whole: float, width: int, over: tuple[float, fl
     Marks whose columns are the same stand side by side, in their order. ``over`` are the MiB from and to which there
     is more than there may be: ``!``.
     """
+    if width < 1:
+        return ""
     cells = [" "] * width
     if over is not None:
         first, last = (round(mib / whole * width) for mib in over)

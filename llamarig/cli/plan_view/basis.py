@@ -10,8 +10,12 @@ from llamarig.plan import Plan
 KEYS = dict(zip(TERMS, "WKRwkCcPp", strict=True))
 """The letter of each term in a bar and beside its figure."""
 
-UNKNOWN_SIZES = {"header-unknown": "the model's header", "projector-size-unknown": "the projector's size"}
-"""Findings after which a plan is a lower bound, and what is missing then."""
+UNKNOWN_SIZES = {
+    "header-unknown": "the model's header",
+    "header-undecided": "the model's exact header",
+    "projector-size-unknown": "the projector's size",
+}
+"""Findings after which a plan does not say whether the host fits, and what is missing then."""
 
 PROCESS_PARTS = {"base": "base", "checkpoints": "context checkpoints", "prompt-cache": "prompt cache"}
 """What the process term in RAM is made of, in words."""
@@ -53,14 +57,20 @@ class Basis:
             return "assumed" if gpu is None else "fitted"
         if term == "projector":
             return "fitted"
-        if self._any("unknown-architecture", services):
-            return "guessed"
-        if term == "weights" and self._any("header-unknown", services):
-            return "file size"
-        return "approximate" if "compute" in term and self._any("compute-approximate", services) else ""
+        told = {"unknown-architecture": "guessed"}
+        if term == "weights":
+            told |= {"header-unknown": "file size", "header-composed": "composed"}
+        elif "compute" in term:
+            told |= {"compute-approximate": "approximate"}
+        return next((words for code, words in told.items() if self._any(code, services)), "")
 
     def _any(self, code: str, subjects: tuple[str, ...]) -> bool:
         return any((code, subject) in self._found for subject in subjects)
+
+    @property
+    def composed(self) -> bool:
+        """Whether a model's header was composed."""
+        return any(code == "header-composed" for code, _ in self._found)
 
     def missing(self) -> str:
         """What must be known before the plan says more than a lower bound; empty when nothing is."""

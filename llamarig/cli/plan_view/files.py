@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +11,13 @@ from pathlib import Path
 from llamarig.errors import RigError
 
 MARK = "<!-- made by llamarig plan -->"
-"""Stands near the top of each page."""
-_HEAD_BYTES = 4096
+"""Stands at the top of each page, on a line of its own below the document's type."""
+_HEAD = f"<!doctype html>\n{MARK}\n".encode()
+_LEADING = 64
+"""White space that may stand before it."""
 _READABLE = 0o644
+_PREFIX = 40
+"""Characters of a page's name that its unfinished copy bears, so that both fit a directory."""
 
 
 def page_paths(target: Path, hosts: Sequence[str]) -> list[Path]:
@@ -21,7 +26,7 @@ def page_paths(target: Path, hosts: Sequence[str]) -> list[Path]:
     Makes the directory for several hosts. Raises :class:`RigError` for what is neither file nor directory, and for a
     file that is no such page.
     """
-    if len(hosts) == 1 and not target.is_dir():
+    if len(hosts) == 1 and not _is_directory(target):
         paths = [target]
     else:
         _directory(target)
@@ -29,6 +34,13 @@ def page_paths(target: Path, hosts: Sequence[str]) -> list[Path]:
     for path in paths:
         _replaceable(path)
     return paths
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def _directory(path: Path) -> None:
@@ -44,16 +56,22 @@ def _directory(path: Path) -> None:
 
 def _replaceable(path: Path) -> None:
     """A page that was written before may be replaced; anything else is somebody's."""
-    if path.is_symlink() or (path.exists() and not path.is_file()):
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from error
+    if not stat.S_ISREG(kind):
         raise RigError(what="--html names a link or no plain file", where=str(path), fix="name a new file")
     try:
         with path.open("rb") as stream:
-            head = stream.read(_HEAD_BYTES)
+            head = stream.read(_LEADING + len(_HEAD))
     except FileNotFoundError:
         return
     except OSError as error:
         raise _unwritable(path, error) from error
-    if MARK.encode() not in head:
+    if not head.lstrip(b"\r\n").startswith(_HEAD):
         raise RigError(
             what="the file is there and was not written by `llamarig plan --html`",
             where=str(path),
@@ -65,7 +83,7 @@ def write_page(path: Path, text: str) -> None:
     """Write a page, whole or not at all. Raises :class:`RigError` where that cannot be done."""
     temporary = None
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_PREFIX]}.")
         temporary = Path(name)
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as stream:
             stream.write(text)
@@ -81,10 +99,10 @@ def write_page(path: Path, text: str) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _unwritable(path: Path, error: OSError) -> RigError:
+def _unwritable(path: Path, error: OSError | ValueError) -> RigError:
     return RigError(
         what="the page cannot be written",
         where=str(path),
-        why=error.strerror or str(error),
+        why=getattr(error, "strerror", None) or str(error),
         fix="name a file in a directory that is there and that you may write in",
     )

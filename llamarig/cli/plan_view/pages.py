@@ -18,12 +18,13 @@ from llamarig.cli.plan_view.arguments import unlearned_words
 from llamarig.cli.plan_view.basis import KEYS, PROCESS_PARTS, Basis, process_parts
 from llamarig.cli.plan_view.figures import OTHERS, PLOT, Bar, bar_of_card, bar_of_ram, charts, tokens
 from llamarig.cli.plan_view.formulas import PAGES, explanations
-from llamarig.cli.plan_view.words import change_words, of_worst_first, ram_words, speed_words
+from llamarig.cli.plan_view.words import change_words, of_worst_first, ram_words, refusal_words, speed_words
 from llamarig.compare.text import printable
 from llamarig.paths import data_root
 from llamarig.plan import Plan, plan_host
 from llamarig.plan.curves import LONGEST_DRAFT, Curve, curves
 from llamarig.plan.load import Headers
+from llamarig.plan.short import memory_fits
 from llamarig.plan.speed import speed_json
 from llamarig.spec.host import HostSpec
 
@@ -89,12 +90,15 @@ def page(
             plan=plan,
             spec=spec,
             missing=basis.missing(),
+            composed=basis.composed,
+            refusal=refusal_words(plan.findings),
             budgets=list(_budgets(plan, basis)),
             charts=[(curve, chart) for curve in found for chart in charts(curve)],
             fitting=_fitting(found),
             explained=explanations(plan, spec, headers, found),
             findings=of_worst_first(plan.findings),
             models=_models(spec, headers),
+            memory_fits=memory_fits(plan),
             speeds={name: speed_json(speed) for name, speed in plan.speeds.items()},
             style=style,
             policy=_policy(style),

@@ -12,8 +12,9 @@ from llamarig.cli.context import out
 from llamarig.cli.plan_view.bar import Mark, ruler, stretches
 from llamarig.cli.plan_view.basis import KEYS, Basis, bracketed, in_order
 from llamarig.cli.plan_view.table import INDENT, show_terms
-from llamarig.cli.plan_view.words import change_words, effect_words, of_worst_first, speed_words
+from llamarig.cli.plan_view.words import change_words, effect_words, of_worst_first, refusal_words, speed_words
 from llamarig.cli.rows import print_hanging
+from llamarig.plan.short import memory_fits
 from llamarig.plan.speed import speed_json
 
 if TYPE_CHECKING:
@@ -61,13 +62,17 @@ def apart() -> None:
 
 
 def headline(plan: Plan) -> str:
-    """The host and whether it fits, as console markup; what is not known is said before what fits."""
+    """The host and whether it fits, as console markup; what is not known is said before what fits.
+
+    What is refused for another reason than memory is said to be refused, and why.
+    """
     host = escape(plan.host)
     if not plan.fits:
-        return f"[bold]{host}[/] [bold red]does not fit[/]"
+        return f"[bold]{host}[/] [bold red]{escape(refusal_words(plan.findings))}[/]"
     if missing := Basis(plan).missing():
         return f"[bold]{host}[/] [yellow]not known: {missing} is missing, run `llamarig lock {host}`[/]"
-    return f"[bold]{host}[/] [green]fits[/]"
+    composed = ", [yellow]with a composed header[/]" if Basis(plan).composed else ""
+    return f"[bold]{host}[/] [green]fits[/]{composed}"
 
 
 def _show_device(device: DevicePlan, basis: Basis) -> None:
@@ -120,12 +125,12 @@ def _show_ram(plan: Plan, basis: Basis) -> None:
 
 
 def _show_speeds(plan: Plan) -> None:
-    """How fast each service is expected to be, where something can be said."""
-    said = {name: found for name, speed in plan.speeds.items() if (found := speed_json(speed)) is not None}
-    if said:
+    """How fast each service is expected to be, or why nobody says so."""
+    if plan.speeds:
         apart()
-    for name, speed in said.items():
-        print_hanging(f"[bold]{escape(name)}[/]: {escape(speed_words(speed))}")
+    for name, speed in plan.speeds.items():
+        words = speed_words(speed_json(speed), plan.speeds_unknown.get(name), fits=memory_fits(plan))
+        print_hanging(f"[bold]{escape(name)}[/]: {escape(words)}")
 
 
 def show_bar(
@@ -139,9 +144,9 @@ def show_bar(
 
     On a terminal alone, since its figures stand in the table too.
     """
-    if not out().is_terminal or whole <= 0:
-        return
     width = min(out().width - 2 * INDENT, _WIDEST_BAR)
+    if not out().is_terminal or whole <= 0 or width < 1:
+        return
     plain = out().options.ascii_only
     bar = Text(" " * INDENT)
     for term, columns in stretches(in_order(components), whole, width):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from llamarig.plan.short import MEMORY_CODES
+
 if TYPE_CHECKING:
     from llamarig.plan import Finding
 
@@ -14,6 +16,15 @@ _ORDER = ("error", "warning", "note")
 def of_worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Errors, then warnings, then notes, each in the plan's order."""
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
+
+
+def refusal_words(findings: Iterable[Finding]) -> str:
+    """What is wrong with a plan: that it does not fit, or what else refuses it."""
+    codes = list(dict.fromkeys(finding.code for finding in findings if finding.severity == "error"))
+    others = ", ".join(code for code in codes if code not in MEMORY_CODES)
+    if not others:
+        return "does not fit"
+    return f"refused: {others}" if len(others.split(", ")) == len(codes) else f"does not fit, and is refused: {others}"
 
 
 def flow(value: Any) -> str:
@@ -41,7 +52,15 @@ def _key_words(key: str, value: Any) -> str:
 def effect_words(entry: Mapping[str, Any]) -> str:
     """What an alternative costs, and what stays free then."""
     free = (f"{mib:,.0f} MiB free on {gpu}" for gpu, mib in entry["free-mib"].items())
-    return "; ".join(filter(None, (entry["harm"], ", ".join(free), ram_words(entry))))
+    return "; ".join(filter(None, (entry["harm"], rate_words(entry), ", ".join(free), ram_words(entry))))
+
+
+def rate_words(entry: Mapping[str, Any]) -> str:
+    """How fast the service generates with an alternative, where that changes and is predicted."""
+    speed = entry.get("speed")
+    if speed is None:
+        return ""
+    return f"decode {speed['decode-tok-s']:,.1f} tokens/s with an empty window, {speed['decode-tok-s-full']:,.1f} full"
 
 
 def ram_words(entry: Mapping[str, Any]) -> str:
@@ -51,15 +70,33 @@ def ram_words(entry: Mapping[str, Any]) -> str:
     return "" if words == "0" else f"{words} MiB of RAM {'less' if saved > 0 else 'more'}"
 
 
-def speed_words(speed: Mapping[str, Any]) -> str:
-    """What a service's ``speed`` says (docs/reference/json.md), with what it rests on."""
-    basis = "predicted from runs of this card" if speed["measured"] else "predicted from runs of other cards"
+def speed_words(speed: Mapping[str, Any] | None, unknown: str | None = None, *, fits: bool = True) -> str:
+    """What a service's ``speed`` says (docs/reference/json.md), with what it rests on; or why there is none."""
+    if speed is None:
+        return f"speed not predicted: {unknown or 'nothing is known'}"
     drafts = speed["tokens-per-pass"]
     passes = f" at {drafts:,.2f} tokens a pass" if drafts > 1 else ""
-    first = f"decode {speed['decode-tok-s']:,.1f} tokens/s{passes}{_most(speed, 'decode-tok-s')}"
+    full = speed["at-depth"][-1]["depth"] if speed["at-depth"] else 0
+    decode = (
+        f"decode {speed['decode-tok-s']:,.1f} tokens/s with an empty window, {speed['decode-tok-s-full']:,.1f} with it "
+        f"full ({full:,} tokens){passes}{_most(speed, 'decode-tok-s')}"
+    )
     prefill = speed["prefill-tok-s"]
-    second = "" if prefill is None else f"prefill {prefill:,.1f}{_most(speed, 'prefill-tok-s')}"
-    return f"{', '.join(filter(None, (first, second)))}; {basis}"
+    read = "" if prefill is None else _prefill(speed, full)
+    basis = "predicted from runs of this card"
+    if speed["basis"] != "runs-of-this-card":
+        basis = "predicted from runs of other cards"
+    words = "; ".join(filter(None, (decode, read, basis)))
+    return words if fits else f"if it fitted, {words}"
+
+
+def _prefill(speed: Mapping[str, Any], full: int) -> str:
+    prompt = speed["prefill-prompt"]
+    words = f"prefill {speed['prefill-tok-s']:,.1f} over a prompt of {prompt:,} tokens"
+    whole = speed["at-depth"][-1]["prefill-tok-s"] if full > prompt else None
+    if whole is not None:
+        words += f", {whole:,.1f} over one of {full:,}"
+    return f"{words}{_most(speed, 'prefill-tok-s')}"
 
 
 def _most(speed: Mapping[str, Any], key: str) -> str:

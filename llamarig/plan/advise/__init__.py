@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from llamarig.catalog import gpus
 from llamarig.catalog.known_files import KnownFile, Table
 from llamarig.errors import RigError
 from llamarig.gguf import Header
 from llamarig.memory import read_shape
-from llamarig.plan.advise.question import CONTEXT, Question, card_names
+from llamarig.plan.advise.month import Money, month_of
+from llamarig.plan.advise.question import CONTEXT, Question, card_names, card_notes
 from llamarig.plan.advise.row import Row
-from llamarig.plan.advise.summary import summary
+from llamarig.plan.advise.summary import ram_speed, summary
 from llamarig.plan.advise.trial import Trial
-from llamarig.plan.advise.verdict import ROOM, SLOWEST_TOK_S, TARGET_BITS, VERDICTS, verdict
-from llamarig.plan.alternatives.search import first_fitting
+from llamarig.plan.advise.verdict import ROOM, SLOWEST_TOK_S, VERDICTS, verdict
+from llamarig.plan.alternatives.search import Verdict, first_fitting
+from llamarig.plan.quality import quality_words
 from llamarig.plan.short import MEMORY_CODES
 from llamarig.plan.stand_in import composed
+from llamarig.speed import Speed
 
-__all__ = ["CONTEXT", "ROOM", "VERDICTS", "Advice", "Question", "Row", "advise", "card_names"]
+__all__ = ["CONTEXT", "ROOM", "VERDICTS", "Advice", "Money", "Question", "Row", "advise", "card_names", "card_notes"]
 
 _KV_TYPES = ("f16", "q8_0", "q4_0")
 AtHand = Callable[[KnownFile], Header | None]
@@ -34,6 +38,7 @@ class Advice:
     rows: tuple[Row, ...]
     rounded: int
     """Files left out because only rounded sizes of them are known."""
+    notes: tuple[str, ...] = ()
 
     @property
     def host(self) -> bool:
@@ -55,6 +60,7 @@ class Advice:
             "projector": asked.projector,
             "host": self.host,
             "summary": self.summary,
+            "notes": list(self.notes),
             "advice": [row.to_json() for row in self.rows],
             "rounded-sizes-left-out": self.rounded,
         }
@@ -93,22 +99,29 @@ def advise(question: Question, known: Table, at_hand: AtHand) -> Advice:
         by_class.setdefault(file.quant_class, []).append(trial)
     rows = [_row(bits, trials, {file: made for file, (_, made) in seen.items()}) for bits, trials in by_class.items()]
     rounded = len(known.of(question.model)) - len(files)
-    return Advice(question, tuple(sorted(rows, key=lambda row: row.rank)), rounded)
+    ranked = tuple(sorted(rows, key=lambda row: row.rank))
+    return Advice(question, ranked, rounded, _notes(question, [header for header, _ in seen.values()], ranked))
 
 
 def _row(bits: int, trials: list[Trial], made: dict[KnownFile, bool]) -> Row:
-    """The largest file of a class that the cards hold whole; else the smallest, with layers in RAM."""
+    """The largest file of a class that leaves room, else the largest that fits whole, else the smallest, not whole."""
     trials = sorted(trials, key=lambda trial: -trial.file.most_bytes)
-    largest, smallest = trials[0], trials[-1]
+    smallest = trials[-1]
     _require_plannable(smallest)
-    if largest.whole.fits:
-        return _whole(bits, largest, made[largest.file])
-    rest = trials[1:]
-    sizes = [-float(trial.file.most_bytes) for trial in trials]
-    at = first_fitting(len(rest), lambda at: rest[at].verdict, largest.verdict.short_mib, lambda at: sizes[at + 1])
-    if at is None:
+    found = _largest(trials, lambda trial: trial.room) or _largest(trials, lambda trial: trial.verdict)
+    if found is None:
         return _partly(bits, smallest, made[smallest.file])
-    return _whole(bits, rest[at], made[rest[at].file])
+    return _whole(bits, found, made[found.file])
+
+
+def _largest(trials: list[Trial], judge: Callable[[Trial], Verdict]) -> Trial | None:
+    """The first of ``trials``, the largest file first, that fits as ``judge`` says."""
+    first, rest = judge(trials[0]), trials[1:]
+    if first.fits:
+        return trials[0]
+    sizes = [-float(trial.file.most_bytes) for trial in trials]
+    at = first_fitting(len(rest), lambda at: judge(rest[at]), first.short_mib, lambda at: sizes[at + 1])
+    return None if at is None else rest[at]
 
 
 def _require_plannable(trial: Trial) -> None:
@@ -120,15 +133,33 @@ def _require_plannable(trial: Trial) -> None:
 
 def _whole(bits: int, trial: Trial, made: bool) -> Row:
     asked = trial.question.context
-    trained = read_shape(trial.header).trained_context
+    trained = trial.shape.trained_context
     windows = _windows(trial)
     room = (windows["f16"] or 0) >= min(ROOM * asked, trained or ROOM * asked)
-    speed = trial.decode_tok_s()
-    found = verdict(bits, "whole", room=room, tok_s=speed)
+    speed = trial.speed()
+    bound = trial.decode_bound() if speed is None else None
+    full = None if speed is None else speed.at_depth[-1].decode_tok_s
+    found = verdict(bits, "whole", room=room, tok_s=full if speed else bound)
     reasons = [f"fits whole with a window of {asked:,} tokens in f16", _growth(windows, room, trained)]
-    reasons += _quality(bits) + _speed(speed, None, asked)
+    reasons += quality_words(bits) + _speed(speed, bound, asked)
     free = {device.gpu: device.free_mib for device in trial.whole.devices}
-    return Row(bits, trial.file, found, tuple(reasons), made, True, free, windows, decode_tok_s=speed)
+    row = Row(bits, trial.file, found, tuple(reasons), made, True, free, windows, decode_at_most=bound)
+    return _timed(row, trial, speed)
+
+
+def _timed(row: Row, trial: Trial, speed: Speed | None) -> Row:
+    """The row with its speed, and what a month costs at the speeds of a full window."""
+    if speed is None:
+        return row
+    full = speed.at_depth[-1]
+    card = gpus.cards()[trial.question.gpus[0]]
+    return replace(
+        row,
+        decode_empty=speed.decode_tok_s,
+        decode_tok_s=full.decode_tok_s,
+        prefill_tok_s=full.prefill_tok_s,
+        month=month_of(trial.question.money, card, full.prefill_tok_s, full.decode_tok_s),
+    )
 
 
 def _growth(windows: dict[str, int | None], room: bool, trained: int) -> str:
@@ -156,22 +187,22 @@ def _partly(bits: int, trial: Trial, made: bool) -> Row:
     narrow = next((kind for kind, tokens in windows.items() if tokens and tokens >= asked), None)
     speed = None
     if narrow:
-        speed = trial.decode_tok_s(**{"kv-cache": {"k": narrow, "v": narrow}})
+        speed = trial.speed(**{"kv-cache": {"k": narrow, "v": narrow}})
         reasons.append(f"with a {narrow} cache it fits whole, with windows of up to {windows[narrow] or 0:,} tokens")
     elif windows["f16"]:
         reasons.append(f"a window of {windows['f16']:,} tokens fits in f16")
-    held = trial.layers_on_cards()
-    if held is None and not narrow:
+    moved = trial.spilled()
+    if moved is None and not narrow:
         reasons.append("not even without its layers: the cache of the window alone is too big")
         return Row(bits, trial.file, "does-not-fit", tuple(reasons), made, windows=windows)
-    total = len(read_shape(trial.header).layers) + 1
-    moved = 0 if held is None else total - held
-    bound = trial.decode_bound(**{"gpu-layers": held}) if held is not None else None
-    found = verdict(bits, "narrow" if narrow else "partly", room=False, tok_s=speed if narrow else bound)
-    if moved:
-        reasons.append(f"{'or ' if narrow else ''}with {moved} of {total} layers in RAM, at a cost in speed")
-    reasons += _quality(bits) + _speed(speed, bound, asked)
-    return Row(
+    bound = moved.bound if moved is not None and not narrow else None
+    full = None if speed is None else speed.at_depth[-1].decode_tok_s
+    found = verdict(bits, "narrow" if narrow else "partly", room=False, tok_s=full if full is not None else bound)
+    if moved is not None:
+        cost = "at a cost in speed" if narrow or bound is not None else ram_speed(None)
+        reasons.append(f"{'or ' if narrow else ''}with {moved.words} in RAM, {cost}")
+    reasons += quality_words(bits) + _speed(speed, bound, asked)
+    row = Row(
         bits,
         trial.file,
         found,
@@ -179,10 +210,12 @@ def _partly(bits: int, trial: Trial, made: bool) -> Row:
         made,
         windows=windows,
         kv_cache=narrow or "f16",
-        layers_in_ram=moved,
-        decode_tok_s=speed,
+        layers_in_ram=moved.layers if moved else 0,
+        experts_in_ram=moved.experts if moved else 0,
+        in_ram=moved.words if moved else "",
         decode_at_most=bound,
     )
+    return _timed(row, trial, speed)
 
 
 def _short(trial: Trial) -> str:
@@ -191,17 +224,29 @@ def _short(trial: Trial) -> str:
     return f"with a window of {trial.question.context:,} tokens in f16 it is {first}"
 
 
-def _quality(bits: int) -> list[str]:
-    if bits >= TARGET_BITS:
-        return []
-    return [f"quants of {bits} bits lose quality; {TARGET_BITS} are the target"]
-
-
-def _speed(predicted: float | None, bound: float | None, depth: int) -> list[str]:
-    if predicted is not None:
-        words = f"about {predicted:,.0f} tok/s with the window full"
-        return [f"{words}: below {SLOWEST_TOK_S:.0f}, not a host" if predicted < SLOWEST_TOK_S else words]
+def _speed(speed: Speed | None, bound: float | None, depth: int) -> list[str]:
+    slow = f": below {SLOWEST_TOK_S:.0f}, not a host"
+    if speed is not None:
+        full = speed.at_depth[-1].decode_tok_s
+        words = f"about {speed.decode_tok_s:,.0f} tok/s with an empty window, {full:,.0f} with it full"
+        return [words + (slow if full < SLOWEST_TOK_S else "")]
     if bound is not None:
         words = f"at most {bound:,.1f} tok/s with {depth:,} tokens in the window"
-        return [f"{words}: below {SLOWEST_TOK_S:.0f}, not a host" if bound < SLOWEST_TOK_S else words]
+        return [words + (slow if bound < SLOWEST_TOK_S else "")]
     return []
+
+
+def _notes(question: Question, headers: list[Header], rows: tuple[Row, ...]) -> tuple[str, ...]:
+    """What is to be known of the question itself."""
+    said = card_notes(question.gpus)
+    trained = max((read_shape(header).trained_context for header in headers), default=0)
+    if trained and question.context > trained:
+        said.append(
+            f"the model was trained for {trained:,} tokens: a window of {question.context:,} is beyond that, and what "
+            "lies beyond is answered badly or not at all"
+        )
+    if len(question.gpus) > 1:
+        said.append("the speed of a model on several cards is not predicted, only bounded by the fastest of them")
+    if question.money is not None and not any(row.month for row in rows):
+        said.append("no month is reckoned: the speed or the card's power is not known")
+    return tuple(said)

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llamarig.catalog.known_files import KnownFile
+from llamarig.plan.advise.month import month_json
 from llamarig.plan.advise.verdict import VERDICTS, Verdict
+from llamarig.speed.economics import Costs
 
 _GB = 1e9
 
@@ -29,13 +31,24 @@ class Row:
     kv_cache: str = "f16"
     """The widest KV type with which the window asked for fits on the cards; f16 when none does."""
     layers_in_ram: int = 0
+    experts_in_ram: int = 0
+    """Layers whose experts lie in RAM."""
+    in_ram: str = ""
+    """The same in words."""
+    decode_empty: float | None = None
+    """Tokens a second with an empty window."""
     decode_tok_s: float | None = None
+    """With the window full."""
     decode_at_most: float | None = None
+    """With the window full, where no speed is predicted."""
+    prefill_tok_s: float | None = None
+    """Over a prompt that fills the window."""
+    month: Costs | None = None
 
     @property
     def rank(self) -> tuple[int, int, int]:
         """Best first: by verdict, then by layers that stay on the cards, then by bits."""
-        return (VERDICTS.index(self.verdict), self.layers_in_ram, -self.bits)
+        return (VERDICTS.index(self.verdict), max(self.layers_in_ram, self.experts_in_ram), -self.bits)
 
     def to_json(self) -> dict[str, Any]:
         """The documented form."""
@@ -58,11 +71,19 @@ class Row:
             "longest-context": self.windows,
             "kv-cache": self.kv_cache,
             "layers-in-ram": self.layers_in_ram,
-            "decode-tok-s": None if self.decode_tok_s is None else round(self.decode_tok_s, 1),
-            "decode-tok-s-at-most": None if self.decode_at_most is None else round(self.decode_at_most, 1),
+            "experts-in-ram": self.experts_in_ram,
+            "decode-tok-s": _rounded(self.decode_empty),
+            "decode-tok-s-full": _rounded(self.decode_tok_s),
+            "decode-tok-s-at-most": _rounded(self.decode_at_most),
+            "prefill-tok-s-full": _rounded(self.prefill_tok_s),
+            "month": None if self.month is None else month_json(self.month),
         }
 
     @property
     def name(self) -> str:
         """The file in a few words."""
         return f"{self.file.quant}, {self.file.most_bytes / _GB:.2f} GB, of {self.file.repo}"
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llamarig.plan.advise.row import Row
-from llamarig.plan.advise.verdict import TARGET_BITS
+from llamarig.plan.quality import TARGET_BITS
 
 
 def summary(rows: Sequence[Row], context: int) -> str:
@@ -25,13 +25,26 @@ def summary(rows: Sequence[Row], context: int) -> str:
         said.append(f"{_bits(poor[:1])} fit with {window}, not recommended")
     aside = [row for row in rows if row.bits == TARGET_BITS and row.verdict in ("narrow-cache", "layers-in-ram")]
     if aside and not (good or tight):
-        said.append(f"{_bits(aside)} {_aside(aside[0])}")
+        words = f"{_bits(aside)} {_aside(aside[0])}"
+        said.append(words if said or aside[0].verdict == "narrow-cache" else f"not whole on the cards: {words}")
+    if not said and (slow := by_verdict.get("layers-in-ram")):
+        said.append(f"not whole on the cards: {_bits(slow[:1])} {_aside(slow[0])}")
     return "; or ".join(said) or "not a host for this model"
 
 
 def _aside(row: Row) -> str:
-    partly = f"with {row.layers_in_ram} layers in RAM, at a cost in speed"
-    return f"with a {row.kv_cache} cache or {partly}" if row.verdict == "narrow-cache" else partly
+    if not row.in_ram:
+        return f"with a {row.kv_cache} cache"
+    speed = "at a cost in speed" if row.verdict == "narrow-cache" else ram_speed(row.decode_at_most)
+    partly = f"with {row.in_ram} in RAM, {speed}"
+    return f"with a {row.kv_cache} cache or {partly}" if row.verdict == "narrow-cache" else f"only {partly}"
+
+
+def ram_speed(bound: float | None) -> str:
+    """How fast it is at most with something in RAM, or how to ask."""
+    if bound is None:
+        return "speed unknown: say how fast the RAM is with --ram-gb-s"
+    return f"at most {bound:,.1f} tok/s"
 
 
 def _bits(rows: Sequence[Row]) -> str:

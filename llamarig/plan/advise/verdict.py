@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from llamarig.plan.quality import LEAST_BITS, TARGET_BITS
+
 Verdict = Literal[
     "recommended",
     "fits",
@@ -27,12 +29,6 @@ VERDICTS: tuple[Verdict, ...] = (
 )
 """Best first."""
 
-TARGET_BITS = 4
-"""Class from which on a quant is recommended; the sizing guide's target."""
-
-LEAST_BITS = 3
-"""Class below which quality suffers too much to recommend it; the sizing guide's word on 2 bits."""
-
 ROOM = 2
 """A window has room when the cards could hold twice what is asked for, or all that the model was trained for."""
 
@@ -43,8 +39,8 @@ SLOWEST_TOK_S = 5.0
 def verdict(bits: int, where: Literal["whole", "narrow", "partly"], *, room: bool, tok_s: float | None) -> Verdict:
     """The verdict on a file of class ``bits``.
 
-    ``where``: everything on the cards with an f16 cache, with a quantised one, or with layers in RAM. ``tok_s``:
-    tokens a second at the depth asked for, predicted or at most; None when nobody can say.
+    ``where``: everything on the cards with an f16 cache, with a quantised one, or with layers or experts in RAM.
+    ``tok_s``: tokens a second at the depth asked for, predicted or at most; None when nobody can say.
     """
     if tok_s is not None and tok_s < SLOWEST_TOK_S:
         return "not-a-host"

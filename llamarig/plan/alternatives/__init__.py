@@ -10,7 +10,8 @@ from llamarig.plan.alternatives.change import Change, Replan, Series, Subject
 from llamarig.plan.alternatives.pairs import pairs
 from llamarig.plan.alternatives.search import first_fitting
 from llamarig.plan.alternatives.tries import Tries
-from llamarig.plan.short import MEMORY_CODES, shortage
+from llamarig.plan.short import MEMORY_CODES, UNPLANNED_CODES, shortage
+from llamarig.plan.speed import speed_json
 from llamarig.plan.types import Plan
 
 __all__ = ["Change", "Replan", "Series", "Subject", "alternatives"]
@@ -29,6 +30,7 @@ KINDS: tuple[Kind, ...] = (
     placing.projector,
     placing.experts,
     placing.layers,
+    placing.coarse_quant,
 )
 """In order of harm."""
 
@@ -36,24 +38,24 @@ RAM_KINDS: tuple[Kind, ...] = (kinds.prompt_cache, kinds.checkpoints)
 """What helps only where RAM is short; less harmful than all else."""
 
 
-_LAST = ("experts-on-cpu", "gpu-layers")
-"""Kinds that cost so much speed that two milder changes together come before them."""
+_LAST = ("experts-on-cpu", "gpu-layers", "coarse-quant")
+"""Kinds that cost so much speed or quality that two milder changes together come before them."""
 
 
 def alternatives(subject: Subject, replan: Replan) -> Iterator[dict[str, Any]]:
     """Changes that make the whole host fit, in order of harm, the least of each kind and service.
 
-    When no single change does, or none but moving layers or experts into RAM, pairs of them. Where something else than
-    memory is wrong, nothing is offered: no change of a setting could be planned to fit.
+    When no single change does, or none but moving layers or experts into RAM or a file that is not recommended, pairs
+    of them. Nothing is offered beside an error which keeps the memory from being known; other errors stay as they are.
     """
     errors = {finding.code for finding in subject.plan.findings if finding.severity == "error"}
-    if not errors or errors - MEMORY_CODES:
+    if not errors & MEMORY_CODES or errors & UNPLANNED_CODES:
         return
     tries = Tries(subject, replan)
     series = list(_series(subject))
-    offered = False
+    offered, fitting = False, set[tuple[str, str]]()
     for part in ([each for each in series if each.kind not in _LAST], [each for each in series if each.kind in _LAST]):
-        found = list(_singles(part, tries))
+        found = list(_singles(part, tries, fitting))
         if not found and part and part[0].kind not in _LAST:
             found = list(pairs(part, tries))
         for changes in found:
@@ -64,9 +66,8 @@ def alternatives(subject: Subject, replan: Replan) -> Iterator[dict[str, Any]]:
             yield entry(pair, tries)
 
 
-def _singles(series: list[Series], tries: Tries) -> Iterator[tuple[Change, ...]]:
-    """Of each series the least harmful change that fits."""
-    found: set[tuple[str, str]] = set()
+def _singles(series: list[Series], tries: Tries, found: set[tuple[str, str]]) -> Iterator[tuple[Change, ...]]:
+    """Of each series the least harmful change that fits; ``found`` gathers kind and service of those that do."""
     for each in series:
         if (each.after, each.service) in found:
             continue
@@ -109,4 +110,15 @@ def entry(changes: tuple[Change, ...], tries: Tries) -> dict[str, Any]:
             both = isinstance(value, dict) and isinstance(shown.get(key), dict)
             shown[key] = shown[key] | value if both else value
     data: dict[str, Any] = {"service": changes[0].service, "change": shown}
-    return data | {"harm": "; ".join(change.harm for change in changes)} | tries.sizes(planned)
+    data |= {"harm": "; ".join(change.harm for change in changes)} | tries.sizes(planned)
+    return data | _speed(changes[0].service, tries, planned)
+
+
+def _speed(service: str, tries: Tries, planned: Plan) -> dict[str, Any]:
+    """Tokens a second with the change, where it moves them; nothing where they are not predicted."""
+    before, after = (speed_json(plan.speeds.get(service)) for plan in (tries.subject.plan, planned))
+    if after is None:
+        return {}
+    keys = ("decode-tok-s", "decode-tok-s-full", "prefill-tok-s")
+    said = {key: after[key] for key in keys}
+    return {} if before is not None and said == {key: before[key] for key in keys} else {"speed": said}

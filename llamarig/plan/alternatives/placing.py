@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from llamarig.catalog.known_files import UNLOCKED, KnownFile
+from llamarig.gguf import Header
 from llamarig.memory.units import MIB
 from llamarig.plan.alternatives.change import Change, Series, ServiceEdit, Subject, listed, unchanged
+from llamarig.plan.quality import LEAST_BITS, quality_words
 from llamarig.plan.settings import placed_on, projector_card
 from llamarig.plan.stand_in import scaled
 from llamarig.spec.models import Model
@@ -17,19 +19,33 @@ _EXPERTS = "_exps."
 
 
 def quant(subject: Subject, name: str) -> Series | None:
-    """Smaller files of the same model that the catalog knows to the byte, biggest first."""
+    """Smaller files of the same model that the catalog knows to the byte, biggest first; none of 2 bits or less."""
+    return _files(subject, name, "quant", coarse=False)
+
+
+def coarse_quant(subject: Subject, name: str) -> Series | None:
+    """Those that are not recommended, where no better one fits."""
+    return _files(subject, name, "coarse-quant", coarse=True)
+
+
+def _files(subject: Subject, name: str, kind: str, *, coarse: bool) -> Series | None:
     service = subject.spec.services[name]
     model, header = subject.spec.models[service.model], subject.header(name)
     own = identified(subject, model)
     if own is None or header is None or model.shards:
         return None
     size = model.size if isinstance(model.size, int) else own.most_bytes
-    smaller = [each for each in usable_files(subject, service, own) if each.most_bytes < size]
+    smaller = [
+        each
+        for each in usable_files(subject, service, own)
+        if each.most_bytes < size and (0 < each.quant_class < LEAST_BITS) is coarse
+    ]
     smaller.sort(key=lambda each: -each.most_bytes)
     changes = [file_change(subject, name, own, other) for other in smaller]
     sizes = [-float(each.most_bytes) for each in smaller] + [-float(size)]
     # The last one stands for no step, number -1.
-    return Series("quant", name, len(changes), changes.__getitem__, scale=sizes.__getitem__)
+    after = "quant" if coarse else ""
+    return Series(kind, name, len(changes), changes.__getitem__, scale=sizes.__getitem__, after=after)
 
 
 def identified(subject: Subject, model: Model) -> KnownFile | None:
@@ -39,8 +55,11 @@ def identified(subject: Subject, model: Model) -> KnownFile | None:
 
 
 def usable_files(subject: Subject, service: Service, own: KnownFile) -> list[KnownFile]:
-    """Files of the same model that are known to the byte; with the head that drafts, where it is asked for."""
-    drafts = service.speculation is not None and service.speculation.type == "draft-mtp"
+    """Files of the same model that are known to the byte; with the head that drafts, where one of its services does."""
+    drafts = any(
+        each.speculation is not None and each.speculation.type == "draft-mtp" and service.model in each.models_read
+        for each in subject.spec.services.values()
+    )
     return [each for each in subject.known.of(own.model) if each.size is not None and (each.mtp or not drafts)]
 
 
@@ -67,6 +86,7 @@ def file_change(subject: Subject, name: str, own: KnownFile, other: KnownFile) -
     if parameters:
         bits = [each.most_bytes * 8 / parameters for each in (other, own)]
         harm += f", {bits[0]:.2f} bits a weight instead of {bits[1]:.2f}"
+    harm = "; ".join([harm, *quality_words(other.quant_class)])
     changed = (model, {**origin, **keys, "header": None}, planned)
     return Change(name, {"models": {model: keys}}, harm, unchanged, changed)
 
@@ -111,11 +131,12 @@ def experts(subject: Subject, name: str) -> Series | None:
     total = max(sizes) + 1
     shape = subject.shapes.get(name)
     used = shape.experts_used if shape is not None else 0
+    share = _share(header, used)
 
     def change(at: int) -> Change:
         moved = sum(size for block, size in sizes.items() if block <= at) / MIB
         harm = f"the experts of {at + 1} of {total} layers ({moved:,.0f} MiB) run from RAM"
-        harm += f", {used} of them a token and layer" if used else ""
+        harm += f", {used} of them a token and layer: about {moved * share:,.0f} MiB are read there" if used else ""
         return Change(name, {"experts-on-cpu": at + 1}, harm, _with("experts_on_cpu", at + 1))
 
     return Series("experts-on-cpu", name, total, change)
@@ -129,7 +150,11 @@ def layers(subject: Subject, name: str) -> Series | None:
         return None
     total = len(shape.layers) + 1
     now = total if service.gpu_layers == "all" else min(service.gpu_layers, total)
-    mean = sum(each.size for each in header.tensors if each.name.startswith("blk.")) / len(shape.layers) / MIB
+    share = _share(header, shape.experts_used)
+    read = (
+        each.size * (share if _EXPERTS in each.name else 1.0) for each in header.tensors if each.name.startswith("blk.")
+    )
+    mean = sum(read) / len(shape.layers) / MIB
 
     def change(at: int) -> Change:
         left = now - 1 - at
@@ -137,6 +162,11 @@ def layers(subject: Subject, name: str) -> Series | None:
         return Change(name, {"gpu-layers": left}, f"{harm} for each token", _with("gpu_layers", left))
 
     return Series("gpu-layers", name, now, change)
+
+
+def _share(header: Header, used: int) -> float:
+    """Experts that one token uses / experts; 1 where there are none."""
+    return min(used / max(header.integer(".expert_count", 0), 1), 1.0) if used else 1.0
 
 
 def _with(key: str, value: int | str) -> ServiceEdit:

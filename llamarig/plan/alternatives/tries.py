@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 from llamarig.plan.alternatives.change import Change, Replan, Subject
+from llamarig.plan.alternatives.legal import refused
 from llamarig.plan.alternatives.search import Verdict
-from llamarig.plan.short import Place, shortage, used
+from llamarig.plan.load import Headers
+from llamarig.plan.short import Place, memory_fits, others, shortage, used
 from llamarig.plan.types import Plan
 from llamarig.spec.host import HostSpec
 
@@ -15,10 +17,18 @@ _HOPELESS = 1e9
 """MiB that a plan is taken to be short of when something else than memory is wrong with it."""
 
 
-def judged(spec: HostSpec, plan: Plan) -> Verdict:
-    """Whether a plan fits, and what its shortest place is short of; ``spec`` says who accepts a thin margin."""
+Others = frozenset[tuple[str, str]]
+"""Errors that have nothing to do with memory, by code and subject."""
+
+
+def judged(spec: HostSpec, plan: Plan, before: Others = frozenset()) -> Verdict:
+    """Whether a plan fits, and what its shortest place is short of; ``spec`` says who accepts a thin margin.
+
+    Errors that were there ``before`` a change and that memory has nothing to do with are not held against it.
+    """
     mib = max(shortage(spec, plan).values(), default=0.0)
-    return Verdict(plan.fits, mib if plan.fits or mib > 0 else _HOPELESS)
+    fits = memory_fits(plan) and others(plan) <= before
+    return Verdict(fits, mib if fits or mib > 0 else _HOPELESS)
 
 
 class Tries:
@@ -28,6 +38,7 @@ class Tries:
         self.subject = subject
         self.before = used(subject.plan)
         self.short = shortage(subject.spec, subject.plan)
+        self._others = others(subject.plan)
         self._replan = replan
         self._plans: dict[str, Plan] = {}
 
@@ -45,19 +56,27 @@ class Tries:
         """The plan with these changes made, one after the other."""
         key = json.dumps([(change.service, change.shown) for change in changes])
         if key not in self._plans:
-            spec, headers = self.subject.spec, self.subject.headers
-            for change in changes:
-                spec, headers = change.apply(spec, headers)
-            self._plans[key] = self._replan(spec, headers)
+            self._plans[key] = self._replan(*self._changed(changes))
         return self._plans[key]
+
+    def _changed(self, changes: tuple[Change, ...]) -> tuple[HostSpec, Headers]:
+        spec, headers = self.subject.spec, self.subject.headers
+        for change in changes:
+            spec, headers = change.apply(spec, headers)
+        return spec, headers
+
+    def refused(self, changes: tuple[Change, ...]) -> str | None:
+        """Why ``check`` would refuse the spec with these changes made; None when it would not."""
+        return refused(self.subject.spec, self._changed(changes)[0])
 
     def fits(self, changes: tuple[Change, ...]) -> bool:
         """Whether the whole host fits with these changes."""
-        return self.plan(changes).fits
+        return self.verdict(changes).fits
 
     def verdict(self, changes: tuple[Change, ...]) -> Verdict:
-        """Whether it fits, and by how much."""
-        return judged(self.subject.spec, self.plan(changes))
+        """Whether it fits, and by how much; a spec that would be refused does not."""
+        found = judged(self.subject.spec, self.plan(changes), self._others)
+        return Verdict(False, _HOPELESS) if found.fits and self.refused(changes) is not None else found
 
     def saved(self, changes: tuple[Change, ...]) -> dict[Place, float]:
         """MiB that each place holds less of with these changes."""

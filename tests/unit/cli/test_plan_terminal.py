@@ -97,6 +97,22 @@ def test_a_bar_is_as_long_as_its_sum_and_leaves_no_term_out(parts: dict[str, flo
         assert sum(columns for _, columns in found) == min(max(round(used / whole * width), len(held)), width)
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 6, 8, 12, 20])
+@pytest.mark.parametrize("name", PLANS)
+def test_a_terminal_may_be_as_narrow_as_one_column(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(PLANS[name], monkeypatch, width) != ""
+
+
+@given(PARTS, st.integers(-3, 8))
+def test_a_narrow_bar_shows_the_largest_terms(parts: dict[str, float], width: int) -> None:
+    found = stretches(parts, sum(parts.values()) or 1.0, width)
+    assert sum(columns for _, columns in found) <= max(width, 0)
+    held = [mib for mib in parts.values() if mib > 0]
+    if 0 < width < len(held):
+        assert sorted(parts[term] for term, _ in found) == sorted(held)[-width:]
+    assert len(ruler([Mark("u", 1.0)], 2.0, width)) <= max(width, 0)
+
+
 @given(PARTS, st.integers(60, 200))
 def test_a_bigger_term_is_never_shorter(parts: dict[str, float], width: int) -> None:
     found = dict(stretches(parts, sum(parts.values()) or 1.0, width))
@@ -219,11 +235,20 @@ def test_the_speed_is_shown_with_its_basis_and_its_limit(monkeypatch: pytest.Mon
     assert f"{found['decode-tok-s']:,.1f} tokens/s" in line
     assert f"(the card's limit is {found['limit']['decode-tok-s']:,.1f})" in line
     assert line.endswith("predicted from runs of this card")
-    assert "decode" not in shown(PLANS["cpu"], monkeypatch, None)
+    full = found["at-depth"][-1]
+    assert f"with an empty window, {full['decode-tok-s']:,.1f} with it full ({full['depth']:,} tokens)" in line
+    assert f"over a prompt of 8,192 tokens, {full['prefill-tok-s']:,.1f} over one of {full['depth']:,}" in line
+    assert "speed not predicted: the CPU backend is not predicted" in shown(PLANS["cpu"], monkeypatch, None)
 
 
 def test_a_speed_without_drafts_prefill_or_runs_says_less() -> None:
     limit = {"decode-tok-s": 50.0, "prefill-tok-s": None}
-    speed = {"decode-tok-s": 40.0, "prefill-tok-s": None, "tokens-per-pass": 1.0, "measured": False, "limit": limit}
-    words = "decode 40.0 tokens/s (the card's limit is 50.0); predicted from runs of other cards"
+    speed: dict[str, Any] = {"decode-tok-s": 40.0, "prefill-tok-s": None, "tokens-per-pass": 1.0, "limit": limit}
+    depths = [{"depth": 4096, "decode-tok-s": 30.0, "prefill-tok-s": None}]
+    speed |= {"decode-tok-s-full": 30.0, "prefill-prompt": 4096, "basis": "runs-of-other-cards", "at-depth": depths}
+    words = (
+        "decode 40.0 tokens/s with an empty window, 30.0 with it full (4,096 tokens) (the card's limit is 50.0); "
+        "predicted from runs of other cards"
+    )
     assert speed_words(speed) == words
+    assert speed_words(speed, fits=False) == f"if it fitted, {words}"

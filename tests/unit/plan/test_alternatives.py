@@ -86,7 +86,7 @@ def test_what_is_offered_fits_when_a_user_writes_it(service: dict[str, Any]) -> 
 
 def test_they_come_in_order_of_harm() -> None:
     order = ["speculation", "ubatch", "parallel", "speculation", "context", "kv-cache", "models", "projector-gpu",
-             "experts-on-cpu", "gpu-layers"]  # fmt: skip
+             "experts-on-cpu", "gpu-layers", "models"]  # fmt: skip
     for service in SHORTAGES:
         found = iter(order)
         for kind in kinds(plan(spec(REFERENCE, service))):
@@ -167,14 +167,17 @@ def test_two_changes_together_where_no_single_one_is_enough() -> None:
 
 
 def test_a_pair_comes_before_moving_layers_and_leaves_a_window_worth_having() -> None:
-    card = {"blackwell": {"model": "rtx-5070", "bus-id": "01:00.0"}}
-    service = {"accept-margin": None, "projector-gpu": None, "context": 32_768, "kv-cache": {"k": "f16", "v": "f16"}}
+    card = {"blackwell": {"model": "rtx-5080", "bus-id": "01:00.0"}}
+    service = {"accept-margin": None, "projector-gpu": None, "context": 65_536, "kv-cache": {"k": "f16", "v": "f16"}}
     found = plan(spec(REFERENCE, service, gpus=card))
-    first, last = found.alternatives[0], found.alternatives[-1]
+    first, *_, layers, coarse = found.alternatives
     assert set(first["change"]) == {"context", "models"}
-    assert first["change"]["context"] >= 32_768 // 4
+    assert first["change"]["context"] >= 65_536 // 4
     assert planned_again({**REFERENCE, "gpus": card}, service, first).fits
-    assert list(last["change"]) == ["gpu-layers"]
+    assert first["speed"]["decode-tok-s"] > first["speed"]["decode-tok-s-full"] > 0
+    assert list(layers["change"]) == ["gpu-layers"]
+    assert "speed" not in layers, "what is read from RAM is not predicted"
+    assert "not recommended: quants of 2 bits lose quality" in coarse["harm"]
 
 
 def test_where_ram_is_short_its_caches_come_first() -> None:

@@ -43,7 +43,7 @@ def codes(plan: Plan) -> set[str]:
 def test_a_plan_says_how_fast_its_service_is_expected_to_be() -> None:
     speed = plan_json(planned())["services"]["chat"]["speed"]
     assert 42 < speed["decode-tok-s"] < 52
-    assert speed["measured"] is True
+    assert speed["basis"] == "runs-of-this-card"
     assert [row["depth"] for row in speed["at-depth"]] == [0, 8192, 32_768, 131_072, 262_144]
     rates = [row["decode-tok-s"] for row in speed["at-depth"]]
     assert rates == sorted(rates, reverse=True)
@@ -59,6 +59,9 @@ def test_where_nothing_can_be_said_there_is_null() -> None:
     spilled = planned(chat={"gpu_layers": 20})
     assert plan_json(spilled)["services"]["chat"]["speed"] is None
     assert spilled.speeds["chat"] is not None
+    assert "read from RAM" in plan_json(spilled)["services"]["chat"]["speed-unknown"]
+    assert "header" in plan_json(planned(False))["services"]["chat"]["speed-unknown"]
+    assert plan_json(planned())["services"]["chat"]["speed-unknown"] is None
 
 
 def test_an_expectation_beyond_bandwidth_is_an_error_with_the_arithmetic() -> None:
