@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Literal
@@ -73,6 +74,13 @@ def cards() -> Mapping[str, Card]:
 def card(name: str) -> Card | None:
     """The card that a spec calls ``name``, or None when the catalog does not know it."""
     return _gpus().cards.get(name)
+
+
+def near_cards(name: str) -> list[str]:
+    """Names of cards that ``name`` may be meant to be, the likeliest first: what it begins with counts too."""
+    close = difflib.get_close_matches(name, list(cards()), n=2)
+    begun = [each for each in cards() if name.startswith(f"{each}-")]
+    return list(dict.fromkeys([*sorted(begun, key=len, reverse=True), *close]))
 
 
 def generation(of: Card) -> Generation:

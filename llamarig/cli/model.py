@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from llamarig.cli.context import emit_json, err, out
-from llamarig.errors import RigError
+from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
     from llamarig.gguf import Header
@@ -132,10 +133,21 @@ def memory(
     engine: Annotated[
         str | None, typer.Option("--engine", help="Build, release or commit: b10454, 0.4.0, 4df29be4f.")
     ] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="A card of the catalog, rtx-4090: say whether it fits there.")
+    ] = None,
+    gpu_layers: Annotated[
+        int | None,
+        typer.Option("--gpu-layers", min=0, max=_MOST_TOKENS, help="Layers on the card; all when not given."),
+    ] = None,
+    experts_on_cpu: Annotated[
+        int, typer.Option("--experts-on-cpu", min=0, max=_MOST_TOKENS, help="Layers whose experts stay in RAM.")
+    ] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compute a server's memory for any GGUF, with no spec: on a CUDA card, or in RAM with --backend cpu.
 
+    With --gpu it says whether that card holds it, with 512 MiB to spare, and exits 1 where it does not.
     --n-max alone means the file's own MTP head.
     """
     from llamarig.memory import TERMS, Settings, estimate
@@ -147,6 +159,11 @@ def memory(
     kind = spec_type if spec_type not in (None, "none") else ("draft-mtp" if n_max else None)
     if kind is not None:
         _choice("--spec-type", kind, ("draft-mtp", "draft-model", "eagle3", "dflash", "ngram-mod", "ngram-simple"))
+    if kind in _WITH_DRAFTER:
+        raise RigError(
+            what=f"--spec-type {kind} needs a drafter, a file of its own, which this command is not given",
+            fix="name both in a spec (speculation.model) and run `llamarig plan HOST`",
+        )
     settings = Settings(
         context=context,
         backend="cpu" if backend == "cpu" else "cuda",
@@ -162,13 +179,22 @@ def memory(
         draft_k=draft_cache,
         draft_v=draft_cache,
         era=model.era,
+        gpu_layers=gpu_layers,
+        cpu_experts=experts_on_cpu,
     )
-    found = estimate(_read(file), settings)
+    card = None if gpu is None else _card(gpu, backend)
+    try:
+        found = estimate(_read(file), settings)
+    except RigError as error:
+        raise error if error.where else replace(error, where=str(file)) from error
     if model.note:
         err().print(f"[yellow]note[/] {model.note}")
-    _print_memory(settings, found, list(TERMS), json_)
+    _print_memory(settings, found, list(TERMS), json_, card)
+    if card is not None and not card.fits(found.device_mib):
+        raise typer.Exit(int(ExitCode.FINDING))
 
 
+_WITH_DRAFTER = frozenset({"draft-model", "eagle3", "dflash"})
 _DEFAULT_N_MAX = 3
 """The engine's own default of --spec-draft-n-max."""
 
@@ -178,7 +204,57 @@ def _choice(flag: str, value: str, known: tuple[str, ...]) -> None:
         raise RigError(what=f"{flag} is {value!r}", fix=f"use one of {', '.join(known)}")
 
 
-def _print_memory(settings: Settings, found: Estimate, terms: list[str], json_: bool) -> None:
+@dataclass(frozen=True)
+class _Card:
+    """A card of the catalog that nothing else uses; MiB."""
+
+    name: str
+    usable_mib: float
+    measured: bool
+    margin_mib: float
+
+    def fits(self, used: float) -> bool:
+        return self.usable_mib - used >= self.margin_mib
+
+    def to_json(self, used: float) -> dict[str, Any]:
+        return {
+            "gpu": self.name,
+            "usable-mib": round(self.usable_mib, 2),
+            "free-mib": round(self.usable_mib - used, 2),
+            "margin-mib": self.margin_mib,
+            "fits": self.fits(used),
+        }
+
+    def words(self, used: float) -> str:
+        assumed = "" if self.measured else " (assumed)"
+        free = self.usable_mib - used
+        left = f"{free:,.0f} free" if free >= 0 else f"{-free:,.0f} too many"
+        kept = f"margin {self.margin_mib:,.0f}{'' if free < 0 or self.fits(used) else ' not kept'}"
+        verdict = "[green]fits[/]" if self.fits(used) else "[bold red]does not fit[/]"
+        return f"{self.name} {verdict}: {used:,.0f} of {self.usable_mib:,.0f} MiB usable{assumed}, {left}, {kept}"
+
+
+def _card(name: str, backend: str) -> _Card:
+    from llamarig.catalog.gpus import cards, near_cards
+    from llamarig.plan.devices import room_of
+    from llamarig.spec.hardware import Gpu
+    from llamarig.spec.service import Service
+
+    if backend == "cpu":
+        raise RigError(what="--gpu is given with --backend cpu", fix="leave one of them out")
+    if name not in cards():
+        near = near_cards(name)
+        fix = f"did you mean {' or '.join(near)}?" if near else "use a name of llamarig/catalog/gpus.yml"
+        raise RigError(what=f"the catalog has no card {name!r}", fix=fix)
+    room = room_of(Gpu.model_validate({"model": name}))
+    if room is None:
+        raise RuntimeError(f"the catalog has {name} and no room for it")
+    return _Card(name, room.usable_mib, room.measured, float(Service.model_fields["margin_mib"].default))
+
+
+def _print_memory(
+    settings: Settings, found: Estimate, terms: list[str], json_: bool, card: _Card | None = None
+) -> None:
     place = found.host if settings.backend == "cpu" else found.device
     components = {term: round(place.get(term, 0.0), 2) for term in terms}
     total = round(sum(place.values()), 2)
@@ -187,7 +263,10 @@ def _print_memory(settings: Settings, found: Estimate, terms: list[str], json_: 
             f"[yellow]warning[/] the architecture {found.architecture!r} is not known: plain attention is assumed"
         )
     if json_:
-        emit_json({"architecture": found.architecture, "components": components, "total-mib": total})
+        report = {"architecture": found.architecture, "components": components, "total-mib": total}
+        if settings.backend == "cuda":
+            report["ram"] = {term: round(mib, 2) for term, mib in found.host.items()}
+        emit_json(report if card is None else report | {"card": card.to_json(found.device_mib)})
         return
     cuda = settings.backend == "cuda"
     where = "on the card" if cuda else "in RAM"
@@ -196,6 +275,8 @@ def _print_memory(settings: Settings, found: Estimate, terms: list[str], json_: 
     if cuda:
         out().print("and in RAM")
         _show_place(found, "RAM", found.host)
+    if card is not None:
+        out().print(card.words(found.device_mib))
 
 
 def _show_place(found: Estimate, name: str, terms: dict[str, float]) -> None:

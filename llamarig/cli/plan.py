@@ -60,7 +60,7 @@ def plan(
             show(each)
             if argv:
                 _show_arguments(each)
-    if not all(each.fits for each in plans):
+    if not all(each.fits and each.known for each in plans):
         raise typer.Exit(int(ExitCode.FINDING))
 
 
@@ -70,6 +70,7 @@ def _write_pages(specs: list[HostSpec], plans: list[Plan], target: Path, *, quie
 
     from rich.markup import escape
 
+    from llamarig.catalog.known_files import table
     from llamarig.cli.plan_view.files import page_paths, write_page
     from llamarig.cli.plan_view.pages import page
     from llamarig.cli.plan_view.terminal import headline
@@ -80,7 +81,8 @@ def _write_pages(specs: list[HostSpec], plans: list[Plan], target: Path, *, quie
     paths = page_paths(target, [each.host for each in plans])
     for spec, found, path in zip(specs, plans, paths, strict=True):
         planner = partial(plan_host, measured=read_measured(root, spec.host))
-        write_page(path, page(found, spec, gather_headers(spec, root), planner=planner))
+        headers = gather_headers(spec, root, known=table(root))
+        write_page(path, page(found, spec, headers, planner=planner))
         if not quiet:
             out().print(f"{headline(found)}: {escape(str(path))}", soft_wrap=True)
 

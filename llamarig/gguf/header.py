@@ -63,6 +63,8 @@ class Header:
     data_size: int
     """Bytes from the start of the data section to the end of the last tensor, summed over shards."""
     shards: int = field(default=1)
+    composed: bool = field(default=False)
+    """Whether nobody read it from a file: made of a model's dimensions and a file's bytes."""
 
     @property
     def architecture(self) -> str:

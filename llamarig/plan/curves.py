@@ -9,6 +9,7 @@ from typing import Literal
 from llamarig.memory.settings import SNAPSHOT_TYPES
 from llamarig.plan.host import plan_host
 from llamarig.plan.load import Headers, Load, load_of
+from llamarig.plan.short import memory_fits
 from llamarig.plan.types import DevicePlan, Plan, RamPlan
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Service, Speculation
@@ -31,6 +32,7 @@ class Point:
 
     value: int
     fits: bool
+    """Whether the memory fits; other errors do not depend on the setting."""
     devices: tuple[DevicePlan, ...]
     ram: RamPlan
 
@@ -88,7 +90,7 @@ def curves(
 
 
 def _point(value: int, plan: Plan) -> Point:
-    return Point(value, plan.fits, plan.devices, plan.ram)
+    return Point(value, memory_fits(plan), plan.devices, plan.ram)
 
 
 def context_values(present: int, trained: int, steps: int = 16) -> list[int]:

@@ -28,6 +28,7 @@ def device_plans(spec: HostSpec, loads: Mapping[str, Load], learned: Mapping[str
                 usable_mib=room.usable_mib if room else 0.0,
                 margin_mib=float(max((spec.services[service].margin_mib for service in services), default=0)),
                 services=services,
+                doubt_mib=sum(load.doubt.get(name, 0.0) for load in loads.values()),
             )
         )
     return tuple(plans)
@@ -81,7 +82,9 @@ def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
     short = device.margin_mib - device.free_mib
     # Who accepts a thin margin speaks for himself: what the others ask for still holds.
     asked = max((spec.services[name].margin_mib for name in device.services if name not in accepted), default=0)
-    if device.free_mib < 0:
+    if device.free_mib < max(asked, 0) <= device.free_mib + device.doubt_mib:
+        yield _undecided(device, asked)
+    elif device.free_mib < 0:
         yield _does_not_fit(device, device.margin_mib)
     elif device.free_mib < asked:
         yield _does_not_fit(device, asked)
@@ -91,7 +94,7 @@ def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
             "warning",
             f"{device.free_mib:,.0f} MiB stay free on {device.gpu}, and {device.margin_mib:,.0f} are asked for; "
             f"accepted: {_reasons(spec, accepted)}",
-            "memory grows while requests are served; watch the card, or take one of the plan's alternatives",
+            "memory grows while requests are served; watch the card, or lower context, ubatch or n-max",
             device.gpu,
         )
     growing = [
@@ -131,6 +134,18 @@ def _does_not_fit(device: DevicePlan, margin: float) -> Finding:
         f"{device.usable_mib:,.0f} usable less a margin of {margin:,.0f} leave "
         f"{device.usable_mib - margin:,.0f}; most of it: {dominating(device.components)}",
         "take one of the alternatives, or another card",
+        device.gpu,
+    )
+
+
+def _undecided(device: DevicePlan, margin: float) -> Finding:
+    return Finding(
+        "header-undecided",
+        "warning",
+        f"only the exact header says whether {device.gpu} holds {', '.join(device.services)}: with the composed one "
+        f"{margin - device.free_mib:,.0f} MiB are short, and up to {device.doubt_mib:,.0f} of the weights may lie in "
+        "RAM instead, in an embedding of wider blocks",
+        "run `llamarig lock`, which stores the exact header under headers/",
         device.gpu,
     )
 

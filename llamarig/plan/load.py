@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from llamarig.errors import RigError
 from llamarig.gguf import Header
+from llamarig.gguf.tensor_types import BY_NAME
 from llamarig.memory import Beside, Estimate, estimate, projector_mib
 from llamarig.memory.process import SEVERAL_RESIDUES_MIB, host_base_mib, residues_mib
 from llamarig.memory.projector import encoded_mib
@@ -22,6 +24,11 @@ Headers = Mapping[str, Header | None]
 """By model name; ``<model>/projector`` for projectors."""
 
 
+WIDEST_EMBEDDING = "Q8_0"
+"""The widest type that mixes of up to eight bits give the embedding; source: ``llama_tensor_get_type`` in
+src/llama-quant.cpp, and the published files, of which none goes beyond it."""
+
+
 @dataclass(slots=True)
 class Load:
     """MiB by card and term, and in RAM."""
@@ -29,6 +36,8 @@ class Load:
     cards: dict[str, dict[str, float]] = field(default_factory=dict)
     ram: dict[str, float] = field(default_factory=dict)
     ram_detail: dict[str, float] = field(default_factory=dict)
+    doubt: dict[str, float] = field(default_factory=dict)
+    """MiB by card that may lie in RAM instead: the header was composed, and the embedding's type is assumed."""
     estimate: Estimate | None = None
     """None when the header is not at hand."""
     findings: list[Finding] = field(default_factory=list)
@@ -127,6 +136,30 @@ def _unknown(what: str, spec: HostSpec, name: str) -> Finding:
     )
 
 
+def _composed(spec: HostSpec, name: str, header: Header) -> Finding:
+    return Finding(
+        "header-composed",
+        "warning",
+        f"the header of model {spec.services[name].model} is not at hand and was composed from the dimensions of "
+        f"{header.name} and the bytes of its file: the weights are right in their sum, and the types of single "
+        "tensors are assumed, which moves some of them between card and RAM",
+        f"run `llamarig lock {spec.host}`, which stores the exact header under headers/",
+        name,
+    )
+
+
+def _doubt(load: Load, header: Header) -> None:
+    """What the cards hold less where the embedding has wider blocks than assumed: the file's bytes stay the same."""
+    embedding = header.by_name.get("token_embd.weight")
+    weights = sum(terms.get("weights", 0.0) for terms in load.cards.values())
+    if embedding is None or not weights:
+        return
+    widest = BY_NAME[WIDEST_EMBEDDING]
+    most = math.prod(embedding.dims) // widest.block * widest.size
+    doubt = max(most - embedding.size, 0) / MIB
+    load.doubt = {card: doubt * terms.get("weights", 0.0) / weights for card, terms in load.cards.items()}
+
+
 def _without_header(load: Load, spec: HostSpec, name: str, service: Service) -> None:
     """Nothing but the file's size is known: a lower bound, in proportion to the cards' shares."""
     model = spec.models[service.model]
@@ -159,6 +192,8 @@ def _with_header(load: Load, spec: HostSpec, name: str, service: Service, header
     header = headers[service.model]
     if header is None:
         return
+    if header.composed:
+        load.findings.append(_composed(spec, name, header))
     cards = visible_cards(spec, service)
     beside = _beside(load, spec, name, service, headers)
     settings = settings_of(spec, service)
@@ -176,6 +211,8 @@ def _with_header(load: Load, spec: HostSpec, name: str, service: Service, header
     for term, mib in found.host.items():
         load.put(None, term, mib)
     load.ram_detail = dict(found.host_detail)
+    if header.composed:
+        _doubt(load, header)
 
 
 def _beside(load: Load, spec: HostSpec, name: str, service: Service, headers: Headers) -> Beside:

@@ -18,9 +18,10 @@ from llamarig.plan.alternatives.tries import Tries
 from llamarig.plan.headers import gather_headers
 from llamarig.plan.host import planned_subject
 from llamarig.plan.measured import read_measured
-from llamarig.plan.short import MEMORY_CODES, shortage
+from llamarig.plan.short import MEMORY_CODES, key, others, shortage
 from llamarig.plan.types import Plan
 from llamarig.spec.host import HostSpec
+from llamarig.spec.models import Model
 from llamarig.spec.service import Service
 
 What = Literal["context", "quant", "n-max", "slots", "ubatch"]
@@ -115,8 +116,8 @@ def solve(subject: Subject, replan: Replan, what: str, service: str | None = Non
 
 def solve_project(spec: HostSpec, project_root: Path, what: str, service: str | None = None) -> Solution:
     """The same, with what the project holds: headers, measurements, known files."""
-    headers = gather_headers(spec, project_root)
     known, measured = table(project_root), read_measured(project_root, spec.host)
+    headers = gather_headers(spec, project_root, known=known)
     return solve(*planned_subject(spec, headers, known=known, measured=measured), what, service)
 
 
@@ -164,7 +165,8 @@ _LARGE = 1e8
 def _bound(subject: Subject, plan: Plan, value: int | str) -> Bound:
     """What the next value is short of, and where most."""
     errors = [finding for finding in plan.findings if finding.severity == "error"]
-    other = next((finding for finding in errors if finding.code not in MEMORY_CODES), None)
+    before = others(subject.plan)
+    other = next((each for each in errors if each.code not in MEMORY_CODES and key(each) not in before), None)
     if other is not None:
         return Bound("error", f"{other.code}: {other.message}", value)
     (kind, where), short = max(shortage(subject.spec, plan).items(), key=lambda item: item[1])
@@ -219,6 +221,16 @@ def _ubatch(subject: Subject, name: str) -> _Domain:
     return _Domain(len(sizes), sizes.__getitem__, change, service.ubatch, Bound("batch"))
 
 
+def _naming(model: Model) -> str:
+    """What makes the files of a model known."""
+    if model.repo is not None:
+        return "`llamarig lock --known-files` asks the hub for the files of the repositories that the specs name"
+    return (
+        "give the model's `repo`, `revision` and `file` instead of its present source, or solve for context, "
+        "slots or ubatch: only of a repository on the hub can the other files be asked for"
+    )
+
+
 def _quant(subject: Subject, name: str) -> _Domain:
     service = subject.spec.services[name]
     model = subject.spec.models[service.model]
@@ -226,7 +238,7 @@ def _quant(subject: Subject, name: str) -> _Domain:
     if own is None or model.shards:
         raise RigError(
             what=f"the file of model {service.model} is none that the catalog knows, so no other quant can be named",
-            fix="`llamarig lock --known-files` asks the hub for the files of the repositories that the specs name",
+            fix=_naming(model),
         )
     files = usable_files(subject, service, own)
     files.sort(key=lambda each: -each.most_bytes)

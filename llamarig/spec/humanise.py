@@ -86,6 +86,9 @@ def _single(here: Tree, name: str, error: Error) -> tuple[str, str]:
         cause = context.get("error")
         fix = cause.fix if isinstance(cause, SpecValueError) else "correct the value"
         return f"`{name}`: {cause}", fix
+    if kind == "model_type" and name.rpartition(".")[2] in _MAPPINGS:
+        sample = _MAPPINGS[name.rpartition(".")[2]]
+        return f"`{name}` must be a mapping of keys, not {_kind(here)}", f"for example `{sample}`"
     if kind in ("dict_type", "model_type", "list_type"):
         wanted = "a list, with `- ` before each item or inside [ ]" if kind == "list_type" else "a mapping of keys"
         return f"`{name}` must be {wanted}, not {_kind(here)}", f"write what belongs below `{name}` as {wanted}"
@@ -144,8 +147,13 @@ def _one_of(here: Tree, name: str, group: list[Error]) -> tuple[str, str]:
             wanted.append(_EXPECTED[error["type"]][0])
     known = " or ".join(dict.fromkeys(wanted))
     value = shown(here.text) if not isinstance(here.value, dict | list) else _kind(here)
+    if "`unlocked`" in wanted:
+        return f"`{name}` is {value!r}, but must be {known}", "write `unlocked`, and run `llamarig lock`, which pins it"
     return f"`{name}` is {value!r}, but must be {known}", "write one of these"
 
+
+_MAPPINGS = {"kv-cache": "kv-cache: {k: q8_0, v: q8_0}"}
+"""Keys that people give a single value where a mapping belongs, with an example."""
 
 _EXPECTED = {
     "string_type": ("text", "write it in quotes"),

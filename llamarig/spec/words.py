@@ -39,7 +39,10 @@ PATTERNS: dict[str, tuple[str, str]] = {
         "a GPU's UUID as nvidia-smi -L prints it",
         "GPU-01234567-89ab-cdef-0123-456789abcdef",
     ),
-    _pattern(hardware.Fingerprint): ("a key's whole fingerprint in capitals, without spaces", "0123456789ABCDEF0123456789ABCDEF01234567"),
+    _pattern(hardware.Fingerprint): (
+        "a key's whole fingerprint in capitals, without spaces",
+        "0123456789ABCDEF0123456789ABCDEF01234567",
+    ),
     _pattern(host.UserName): ("a Linux user name", "root"),
     _pattern(service.ClientName): ("a client's name: lower-case letters, digits, `.`, `_` and `-`", "laptop"),
     _pattern(service.EnvironmentName): ("an environment variable's name in capitals", "GGML_CUDA_GRAPH_OPT"),

@@ -21,6 +21,11 @@ from llamarig.errors import RigError
 from llamarig.spec.models import ModelFile
 
 UNLOCKED = "unlocked"
+_OFFLINE = (
+    "run it where there is a network, without --offline; or fetch the file and name it as `controller-path`, or write "
+    "the `sha256` and `size` that its publisher gives"
+)
+_AT_HOST = "run it without --offline, or write what `sha256sum FILE` and `stat -c %s FILE` print on the host"
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Finder:
     def http(self) -> httpx.Client:
         """The connection pool of this run; it trusts what pip is configured to trust."""
         if self.offline:
-            raise RigError("this needs the network", fix="run `llamarig lock` without --offline")
+            raise RigError("this needs the network", fix=_OFFLINE)
         if self._http is None:
             self._http = client(pip_config())
         return self._http
@@ -143,7 +148,7 @@ class Finder:
 
     def _at_host(self, host: str, path: str) -> Content:
         if self.on_host is None or self.offline:
-            raise RigError("the file lies on the host, which was not asked", path, fix="lock without --offline")
+            raise RigError("the file lies on the host, which was not asked", path, fix=_AT_HOST)
         sha256, size = self.on_host(host, path)
         return Content(sha256, size)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from llamarig.catalog.gpus import card as find_card
 from llamarig.catalog.gpus import cards as all_cards
+from llamarig.catalog.gpus import near_cards
 from llamarig.catalog.toolkits import first_rewriting_build, rewrites_plain, system, takes_family_suffix
 from llamarig.spec.rules.base import Broken, View, near
 from llamarig.spec.tree import Loc
@@ -31,6 +32,11 @@ _PLANNED_OPTIONS = {
 }
 _GIT = re.compile(r"(https?|ssh|git|file)://[^\s@]*(@[^\s]*)?|[\w.-]+@[\w.-]+:[\w./~-]+|/[^\s]*")
 _URL = re.compile(r"https?://[^/@\s]+/\S+")
+
+
+def _near_card(name: str) -> str:
+    close = near_cards(name)
+    return f"did you mean {' or '.join(f'`{each}`' for each in close)}?" if close else near(name, list(all_cards()))
 
 
 def source(view: View) -> Iterator[Broken]:
@@ -130,7 +136,7 @@ def known_cards(view: View) -> Iterator[Broken]:
             yield Broken(
                 ("gpus", name, "model"),
                 f"the catalog has no card `{card.model}`",
-                near(card.model, list(all_cards())),
+                _near_card(card.model),
             )
 
 

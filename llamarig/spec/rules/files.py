@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from llamarig.catalog.known_files import UNLOCKED, Table, table
+from llamarig.errors import RigError
 from llamarig.spec.models import Model, ModelFile
 from llamarig.spec.rules.base import Broken, View
 from llamarig.spec.tree import Loc
@@ -95,4 +98,41 @@ def contents(view: View) -> Iterator[Broken]:
                 )
 
 
-RULES = (names, shards, addresses, contents)
+def known_names(view: View) -> Iterator[Broken]:
+    """A file of a repository that the catalog lists is one of those, or its name is looked at twice.
+
+    The catalog need not list all files, so this is said of a name that resembles a listed one, and not of a file whose
+    hash is pinned: that one is there.
+    """
+    for name, model in view.spec.models.items():
+        for loc, file in _files(model, ("models", name)):
+            if file.repo is None or file.file is None or file.sha256 != UNLOCKED:
+                continue
+            listed = _listed(table(), file.repo)
+            near = difflib.get_close_matches(file.file, listed, n=2, cutoff=_ALIKE)
+            if not near or file.file in listed or file.file in _listed(_of_project(view), file.repo):
+                continue
+            yield Broken(
+                (*loc, "file"),
+                f"`{file.file}` is none of the {len(listed)} files that are known of {file.repo}",
+                f"did you mean {' or '.join(f'`{each}`' for each in near)}? A newer file is found by `llamarig lock`",
+                warning=True,
+            )
+
+
+_ALIKE = 0.6
+
+
+def _listed(known: Table, repo: str) -> list[str]:
+    return [each.file for each in known.files if each.repo == repo]
+
+
+def _of_project(view: View) -> Table:
+    """The project's own table; the package's where that one cannot be read, which a plan says."""
+    try:
+        return table(view.root)
+    except RigError:
+        return table()
+
+
+RULES = (names, shards, addresses, contents, known_names)

@@ -133,9 +133,38 @@ def test_a_plan_without_a_header_says_first_what_is_not_known(project: Path, tmp
         SPEC.format(host="box", ram=16_000).replace(", speculation: {type: draft-mtp}", "")
     )
     done = rig(tmp_path, "plan", "box")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
     assert done.stdout.splitlines()[0] == "box not known: the model's header is missing, run `llamarig lock box`"
-    assert json.loads(rig(tmp_path, "plan", "box", "--json").stdout)["fits"] is True
+    said = json.loads(rig(tmp_path, "plan", "box", "--json").stdout)
+    assert (said["fits"], said["known"]) == (True, False)
+
+
+def test_model_memory_says_whether_a_card_holds_it(project: Path) -> None:
+    words = ["model", "memory", "tiny.gguf", "--context", "4096", "--gpu", "rtx-4090"]
+    done = rig(project, *words)
+    assert done.returncode == 0, done.stderr
+    assert "rtx-4090 fits: " in done.stdout
+    assert "of 24,080 MiB usable" in done.stdout
+    card = json.loads(rig(project, *words, "--json").stdout)["card"]
+    assert (card["gpu"], card["fits"], card["margin-mib"]) == ("rtx-4090", True, 512.0)
+    huge = rig(project, *words[:4], "200000000", *words[5:])
+    assert huge.returncode == 1, huge.stderr
+    assert "rtx-4090 does not fit: " in huge.stdout
+
+
+def test_model_memory_takes_layers_off_the_card(project: Path) -> None:
+    words = ["model", "memory", "tiny.gguf", "--context", "4096", "--json"]
+    whole, none = (json.loads(rig(project, *words, *more).stdout) for more in ([], ["--gpu-layers", "0"]))
+    assert none["components"]["weights"] < whole["components"]["weights"]
+    assert none["ram"]["weights"] > whole["ram"]["weights"]
+
+
+def test_model_memory_offers_cards_that_there_are(project: Path) -> None:
+    done = rig(project, "model", "memory", "tiny.gguf", "--context", "4096", "--gpu", "rtx-4090-ti")
+    assert done.returncode == 2
+    assert "did you mean rtx-4090 or" in done.stderr
+    both = rig(project, "model", "memory", "tiny.gguf", "--context", "4096", "--gpu", "rtx-4090", "--backend", "cpu")
+    assert "--gpu is given with --backend cpu" in both.stderr
 
 
 def test_alternatives_are_written_as_in_a_spec(capsys: pytest.CaptureFixture[str]) -> None:

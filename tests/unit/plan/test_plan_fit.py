@@ -233,7 +233,7 @@ def test_an_architecture_whose_compute_nobody_compared_is_noted() -> None:
 
 def test_the_json_form_is_the_documented_one() -> None:
     data = plan_json(plan(spec(REFERENCE)))
-    assert list(data)[:7] == ["host", "fits", "devices", "ram", "services", "findings", "alternatives"]
+    assert list(data)[:8] == ["host", "fits", "known", "devices", "ram", "services", "findings", "alternatives"]
     device = data["devices"][0]
     assert list(device) == [
         "gpu", "uuid", "total-mib", "usable-mib", "used-mib", "free-mib", "margin-mib", "components", "services",

@@ -1,0 +1,160 @@
+"""Plans without a model's header: composed ones of known files, what they leave open, and refusals beside memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llamarig.catalog.known_files import table
+from llamarig.cli.plan_view.terminal import headline
+from llamarig.errors import RigError
+from llamarig.memory.units import MIB
+from llamarig.plan import Plan, plan_host, plan_project
+from llamarig.plan.curves import curves
+from llamarig.plan.headers import gather_headers
+from llamarig.plan.host import planned_subject
+from llamarig.plan.measured import Measured, write_measured
+from llamarig.plan.solve import solve, solve_project
+from llamarig.spec.host import HostSpec
+from llamarig.spec.read_yaml import read_file
+from tests.unit.plan.test_alternatives import QWEN
+
+ROOT = Path(__file__).resolve().parents[3]
+SIZE = 17_917_000_000
+CONTROLLER = {"controller-path": "x.gguf", "sha256": "unlocked", "size": 17_000_000_123}
+
+
+def guide(service: dict[str, Any] | None = None, model: dict[str, Any] | None = None, **top: Any) -> HostSpec:
+    below, _ = read_file(ROOT / "inventory/rtx-4090.yml")
+    assert below is not None
+    data: dict[str, Any] = below.data()
+    data["services"]["chat"] |= service or {}
+    data["models"]["qwen"] |= model or {}
+    return HostSpec.model_validate(data | top)
+
+
+def planned(found: HostSpec, tmp_path: Path) -> Plan:
+    return plan_project(found, tmp_path, cache=tmp_path)
+
+
+def codes(plan: Plan) -> dict[str, str]:
+    return {finding.code: finding.severity for finding in plan.findings}
+
+
+def test_a_known_file_is_planned_without_its_header(tmp_path: Path) -> None:
+    plan = planned(guide(), tmp_path)
+    assert codes(plan)["header-composed"] == "warning"
+    assert "header-unknown" not in codes(plan)
+    assert plan.fits
+    assert plan.known
+    assert "fits[/], [yellow]with a composed header" in headline(plan)
+    [file] = [each for each in table().files if each.file == "Qwen3.8-27B-UD-Q4_K_XL.gguf"][:1]
+    weights = plan.devices[0].components["weights"] + plan.ram.components["weights"]
+    head = sum(each.size for each in _header(tmp_path).tensors if "nextn" in each.name) / MIB
+    assert file.size is not None
+    assert weights <= file.size / MIB + 1
+    assert weights >= file.size / MIB * 0.97 - head
+
+
+def _header(tmp_path: Path) -> Any:
+    header = gather_headers(guide(), tmp_path, tmp_path, known=table())["qwen"]
+    assert header is not None
+    assert header.composed
+    return header
+
+
+def test_a_pinned_size_is_what_is_planned(tmp_path: Path) -> None:
+    sha256 = next(each.sha256 for each in table().files if each.file == "Qwen3.8-27B-UD-Q4_K_XL.gguf")
+    found = guide(model={"size": SIZE, "sha256": sha256})
+    header = gather_headers(found, tmp_path, tmp_path, known=table())["qwen"]
+    assert header is not None
+    assert header.data_size == SIZE
+
+
+@pytest.mark.parametrize("file", ["Qwen3.8-27B-Mine.gguf", "mmproj-F16.gguf"])
+def test_a_file_that_nobody_listed_stays_unknown(file: str, tmp_path: Path) -> None:
+    plan = planned(guide(model={"file": file}), tmp_path)
+    assert "header-unknown" in codes(plan)
+    assert plan.fits
+    assert not plan.known
+    assert "not known" in headline(plan)
+
+
+def test_without_a_table_no_header_is_composed(tmp_path: Path) -> None:
+    assert gather_headers(guide(), tmp_path, tmp_path)["qwen"] is None
+
+
+def test_what_only_the_exact_header_decides_is_no_yes(tmp_path: Path) -> None:
+    plan = planned(guide({"context": 190_000}), tmp_path)
+    assert codes(plan)["header-undecided"] == "warning"
+    assert "does-not-fit" not in codes(plan)
+    assert not plan.known
+    assert "the model's exact header is missing" in headline(plan)
+    assert "does-not-fit" in codes(planned(guide({"context": 240_000}), tmp_path))
+
+
+def test_a_solved_window_fits_for_certain(tmp_path: Path) -> None:
+    found = solve_project(guide(), tmp_path, "context")
+    assert isinstance(found.value, int)
+    plan = planned(guide({"context": found.value}), tmp_path)
+    assert plan.fits
+    assert plan.known
+    assert not planned(guide({"context": found.value + 256}), tmp_path).known
+    assert found.bound.by == "gpu"
+
+
+BEYOND = {"context": 262_144, "expect": {"decode-tok-s": 900}}
+
+
+def test_alternatives_are_found_beside_an_error_that_memory_does_not_cure(tmp_path: Path) -> None:
+    plan = planned(guide(BEYOND), tmp_path)
+    assert {"does-not-fit", "beyond-bandwidth"} <= set(codes(plan))
+    assert plan.alternatives
+    assert "does not fit, and is refused: beyond-bandwidth" in headline(plan)
+    solved = solve_project(guide(BEYOND), tmp_path, "context")
+    assert solved.value is not None
+    assert solved.bound.by == "gpu"
+
+
+def test_curves_speak_of_memory_alone(tmp_path: Path) -> None:
+    found = guide(BEYOND | {"context": 32_768})
+    headers = gather_headers(found, tmp_path, tmp_path, known=table())
+    plan = plan_host(found, headers)
+    assert not plan.fits
+    assert "[bold red]refused: beyond-bandwidth[/]" in headline(plan)
+    [window] = [each for each in curves(found, headers, steps=3) if each.setting == "context"]
+    assert window.here.fits
+
+
+def test_where_no_alternative_is_there_none_is_spoken_of(tmp_path: Path) -> None:
+    cards = {"upper": {"model": "rtx-4090", "bus-id": "01:00.0", "reserve-mib": 23_900}}
+    plan = planned(guide(model={"file": "x.gguf"}, gpus=cards), tmp_path)
+    [said] = [finding for finding in plan.findings if finding.code == "does-not-fit"]
+    assert not plan.alternatives
+    assert "alternatives" not in said.fix
+
+
+def test_a_narrow_fit_names_the_shares_that_were_reported(tmp_path: Path) -> None:
+    plan = planned(guide({"context": 181_248}), tmp_path)
+    [said] = [finding for finding in plan.findings if finding.code == "process-unmeasured"]
+    assert said.severity == "note"
+    assert said.message.startswith("upper fits by 2 MiB, and processes of 299 to 368 MiB were reported")
+    assert "process-unmeasured" not in codes(planned(guide(), tmp_path))
+    seen = {"cards": {"upper": {"driver-mib": 18_000.0, "planned-mib": 17_707.7}}}
+    told = {"host": "rtx-4090", "release": "x", "date": "2026-11-30", "services": {"chat": seen}}
+    write_measured(tmp_path, Measured.model_validate(told))
+    found = codes(planned(guide({"context": 181_248}), tmp_path))
+    assert "process-measured" in found
+    assert "process-unmeasured" not in found
+
+
+@pytest.mark.parametrize(("model", "fix"), [({}, "lock --known-files"), (CONTROLLER, "give the model's `repo`")])
+def test_a_quant_that_cannot_be_named_says_what_would_help(model: dict[str, Any], fix: str) -> None:
+    data = guide().model_dump(mode="json", by_alias=True, exclude_unset=True)
+    data["models"]["qwen"] = model or data["models"]["qwen"] | {"repo": "me/mine"}
+    found = HostSpec.model_validate(data)
+    with pytest.raises(RigError) as caught:
+        solve(*planned_subject(found, {"qwen": QWEN}), "quant")
+    assert fix in caught.value.fix
