@@ -32,9 +32,9 @@ def project_root() -> Path:
 
 @cache
 def _console(stderr: bool) -> Console:
-    from rich.console import Console
+    from llamarig.cli.console import SafeConsole
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
+    return SafeConsole(stderr=stderr, highlight=False, soft_wrap=not sys.stdout.isatty())
 
 
 def out() -> Console:

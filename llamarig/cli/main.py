@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from llamarig import __version__
+from llamarig.cli.start import INTERRUPTED
 from llamarig.errors import ExitCode, RigError, RigErrors
 
 VERBS: dict[str, str] = {
@@ -32,13 +36,26 @@ VERBS: dict[str, str] = {
 }
 """Every verb that is built, with its line of help; each lives in ``llamarig/cli/<verb>.py``."""
 
+_STDOUT = 1
 _PROJECT = ("-C", "--project")
 UNBUILT = ("logs", "bench", "tune", "rollout", "mirror", "gc", "remove", "keys")
 """Verbs that the design names and this version does not have."""
 
 
+_wrong: list[str] = []
+"""What typer told of a command line that it refused, for the document of ``--json``."""
+
+
 class _Verbs(TyperGroup):
     """Imports a verb's module only when that verb is used."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _noting():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _noting():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
         return list(VERBS)
@@ -55,6 +72,18 @@ class _Verbs(TyperGroup):
             return group
         single.command(name=cmd_name, help=VERBS[cmd_name])(getattr(module, cmd_name))
         return typer.main.get_command(single)
+
+
+@contextmanager
+def _noting() -> Iterator[None]:
+    """Note what the command line's parser refuses; it prints that itself."""
+    try:
+        yield
+    except Exception as error:
+        told = getattr(error, "format_message", None)  # the parser's errors have it, and no class that typer shows
+        if told is not None:
+            _wrong.append(str(told()))
+        raise
 
 
 def _unknown(verb: str) -> RigError:
@@ -118,7 +147,8 @@ def _complain(error: RigError) -> None:
 
     from llamarig.cli.context import err
 
-    where = f"{escape(error.where)}: " if error.where else ""
+    # A name of a file may hold a line break, and a message of its own behind it.
+    where = "{}: ".format(escape(error.where).replace("\n", "\\n")) if error.where else ""
     err().print(f"[bold red]error:[/] {where}{escape(error.what)}", soft_wrap=True)
     if error.why:
         err().print(f"  why: {escape(error.why)}", soft_wrap=True)
@@ -130,6 +160,10 @@ def _refused(errors: list[RigError], argv: list[str]) -> None:
     """The errors in words; as a document too where the user asked for one."""
     for each in errors:
         _complain(each)
+    _document(errors, argv)
+
+
+def _document(errors: list[RigError], argv: list[str]) -> None:
     from llamarig.cli.context import emit_json, printed
 
     if "--json" in argv and not printed():
@@ -137,17 +171,46 @@ def _refused(errors: list[RigError], argv: list[str]) -> None:
         emit_json({"error": shown[0], "errors": shown})
 
 
-def main() -> None:
-    """Entry point; ends the process with the documented exit code."""
+def _run(argv: list[str]) -> int:
+    """The exit code of a command, its output written."""
+    _wrong.clear()
     try:
-        app(args=_project_first(sys.argv[1:]), prog_name="llamarig")
-    except RigError as error:
-        _refused([error], sys.argv)
-        sys.exit(int(error.code))
-    except RigErrors as errors:
-        _refused(errors.errors, sys.argv)
-        sys.exit(int(errors.code))
+        try:
+            app(args=_project_first(argv), prog_name="llamarig")
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+            if _wrong and code == ExitCode.BAD_INPUT:
+                _document([RigError(what=_wrong[-1], fix="llamarig --help, or --help behind the verb")], argv)
+            return code
+        except RigError as error:
+            _refused([error], argv)
+            return int(error.code)
+        except RigErrors as errors:
+            _refused(errors.errors, argv)
+            return int(errors.code)
+        return 0
+    finally:
+        sys.stdout.flush()
+
+
+def main() -> None:
+    """End the process with the documented exit code."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+    if sys.stdout is None:
+        sys.stderr.write("error: standard output is closed\n  fix: write it to a file, or to /dev/null\n")
+        sys.exit(int(ExitCode.HOST_FAILED))
+    try:
+        sys.exit(_run(sys.argv[1:]))
     except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        # What is still held back for it would fail once more at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+        if not isinstance(error, BrokenPipeError):
+            _complain(RigError(what="the output cannot be written", where="standard output", why=error.strerror or ""))
         sys.exit(int(ExitCode.HOST_FAILED))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from llamarig.cli.main import VERBS, app
+from llamarig.cli.start import INTERRUPTED
 from llamarig.errors import ExitCode
 from llamarig.paths import data_root
 
@@ -40,7 +41,7 @@ _MEANINGS = {
     ExitCode.OK: "done, nothing to complain about",
     ExitCode.FINDING: "a finding: it does not fit, something differs, a check failed",
     ExitCode.BAD_INPUT: "the input is wrong; nothing was touched",
-    ExitCode.HOST_FAILED: "a host failed or was rolled back",
+    ExitCode.HOST_FAILED: "a host failed or was rolled back, or the output could not be written",
 }
 
 _HEAD = """\
@@ -63,6 +64,7 @@ are in [json.md](json.md); progress and problems go to standard error. `--help` 
 def text() -> str:
     """The whole page."""
     parts = [_HEAD, *(f"| {int(code)} | {meaning} |\n" for code, meaning in _MEANINGS.items())]
+    parts.append(f"| {INTERRUPTED} | Ctrl-C ended the command; what `apply` had begun goes on at its next run |\n")
     parts.append("\nSeveral hosts with different outcomes end with the highest of their codes.\n")
     group = _command()
     for verb, line in VERBS.items():

@@ -315,7 +315,26 @@ def test_only_a_page_is_replaced(tmp_path: Path) -> None:
     with pytest.raises(RigError, match="not a directory"):
         page_paths(page_file, ["a", "b"])
     assert mine.read_text().endswith("mine")
-    assert MARK in PAGE[:400]
+
+
+def test_the_mark_counts_at_its_place_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    write_page(path, PAGE)
+    assert page_paths(path, ["a"]) == [path]
+    for text in (f"x{MARK}precious", f"<!doctype html>\nx\n{MARK}\n", f"{MARK}\n", f"<!doctype html>\n{MARK}x", ""):
+        path.write_text(text)
+        with pytest.raises(RigError, match="was not written by"):
+            page_paths(path, ["a"])
+
+
+def test_a_name_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RigError, match="cannot be written"):
+        page_paths(tmp_path / f"{'a' * 300}.html", ["a"])
+    with pytest.raises(RigError, match="cannot be written"):
+        page_paths(tmp_path / "\0.html", ["a"])
+    longest = tmp_path / f"{'a' * 250}.html"
+    write_page(longest, "one")
+    assert longest.read_text() == "one"
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -50,6 +50,40 @@ def test_a_rounded_figure_is_not_taken_for_exact() -> None:
     assert rounded.most_bytes == 16_815_000_000
 
 
+ENTRY = """schema-version: 1
+models:
+  qwen3.8-27b:
+    - repo: a/b
+      source: here
+      files:
+        - {file: x.gguf, quant: Q4_0, %s}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-99-99",
+        "[" * 3000,
+        "a: " + "9" * 5000,
+        ENTRY % "size-gb: .inf",
+        ENTRY % "size-gb: .nan",
+        ENTRY % "size-gb: 1.0e+300",
+        ENTRY % ("size: 1" + "0" * 400),
+        ENTRY % "size: 0",
+    ],
+)
+def test_a_table_of_a_project_that_makes_no_sense_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / PROJECT_FILE).write_text(text)
+    with pytest.raises(RigError, match="not usable"):
+        table(tmp_path)
+
+
+def test_the_largest_size_that_is_believed(tmp_path: Path) -> None:
+    (tmp_path / PROJECT_FILE).write_text(ENTRY % "size-gb: 1.0e+6")
+    assert any(each.most_bytes >= 10**15 for each in table(tmp_path).files)
+
+
 @pytest.mark.parametrize(
     ("label", "bits"),
     [("Q4_K_M", 4), ("UD-IQ2_XXS", 2), ("UD-Q6_K_XL", 6), ("NVFP4", 4), ("MXFP4", 4), ("BF16", 16), ("Q8_0", 8),
