@@ -16,7 +16,7 @@ from llamarig.plan.measured import Measured, use_measured
 from llamarig.plan.process_share import process_findings
 from llamarig.plan.services import service_plan
 from llamarig.plan.short import UNPLANNED_CODES
-from llamarig.plan.speed import speed_of
+from llamarig.plan.speed import speed_of, unknown_words
 from llamarig.plan.speed_findings import speed_findings
 from llamarig.plan.types import Finding, Plan, ServiceSpeed
 from llamarig.spec.host import HostSpec

@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from llamarig.catalog.known_files import table
 from llamarig.errors import RigError
 from llamarig.plan.alternatives import Change, Replan, Subject
-from llamarig.plan.alternatives.kinds import STEP, setting, speculation, trained_window
+from llamarig.plan.alternatives.kinds import STEP, drafting, least_window, setting, trained_window
 from llamarig.plan.alternatives.placing import file_change, identified, usable_files
-from llamarig.plan.alternatives.search import first_fitting
+from llamarig.plan.alternatives.search import Verdict, first_fitting
 from llamarig.plan.alternatives.tries import Tries
 from llamarig.plan.headers import gather_headers
 from llamarig.plan.host import planned_subject
@@ -40,7 +41,7 @@ class Bound:
 
     by: Literal["gpu", "ram", "trained-length", "spec", "batch", "files", "error"]
     where: str = ""
-    """The card, for ``gpu``; what is wrong, for ``error``."""
+    """The card, for ``gpu``; what is wrong, for ``error``; the rule, for ``spec``, where it is one of several keys."""
     next: int | str | None = None
     """The next value, which does not fit; None where there is no next one."""
     short_mib: float = 0.0
@@ -93,12 +94,15 @@ class _Domain:
     now: int | str | None
     end: Bound
     """What bounds the largest value."""
+    runs: tuple[range, ...] = ()
+    """Stretches of values, largest first, within which memory falls from each to the next; one when none is given."""
 
 
 def solve(subject: Subject, replan: Replan, what: str, service: str | None = None) -> Solution:
-    """The largest ``what`` of a service with which the whole host fits; everything else stays as the spec has it.
+    """The largest ``what`` of a service with which the whole host fits and whose spec ``check`` accepts.
 
-    The value is planned, and so is the next one, which does not fit. Raises :class:`RigError` when the service has no
+    Everything else stays as the spec has it, but an ``n-min`` above the n-max, which comes down with it. The value is
+    planned, and so is the next one, which does not fit. Raises :class:`RigError` when the service has no
     such setting or its model's header is not at hand, for then nothing could be proven.
     """
     spec = subject.spec
@@ -145,18 +149,29 @@ def _largest(subject: Subject, asked: tuple[str, str], domain: _Domain, tries: T
         free, slot = tries.sizes(plan)["free-mib"], plan.services[name].context
         return Solution(subject.spec.host, name, what, value, domain.now, bound, change.shown, free, slot)
 
-    top = domain.change(0)
-    verdict = tries.verdict((top,))
-    if verdict.fits:
-        return found(domain.value(0), domain.end, top)
-    at = first_fitting(
-        domain.count - 1, lambda at: tries.verdict((domain.change(at + 1),)), min(verdict.short_mib, _LARGE)
-    )
-    beyond = domain.count - 1 if at is None else at
-    bound = _bound(subject, tries.plan((domain.change(beyond),)), domain.value(beyond))
-    if at is None:
-        return found(None, bound)
-    return found(domain.value(at + 1), bound, domain.change(at + 1))
+    def verdict(at: int) -> Verdict:
+        return tries.verdict((domain.change(at),))
+
+    runs = domain.runs or (range(domain.count),)
+    best = next((at for run in runs if (at := _first(run, verdict)) is not None), None)
+    if best == 0:
+        return found(domain.value(0), domain.end, domain.change(0))
+    beyond = domain.count - 1 if best is None else best - 1
+    refused = tries.refused((domain.change(beyond),))
+    plan = tries.plan((domain.change(beyond),))
+    bound = Bound("spec", refused, domain.value(beyond)) if refused else _bound(subject, plan, domain.value(beyond))
+    return found(None, bound) if best is None else found(domain.value(best), bound, domain.change(best))
+
+
+def _first(run: range, verdict: Callable[[int], Verdict]) -> int | None:
+    """The first number of a run that fits; what is returned was planned, and so was the one before it."""
+    if not verdict(run[-1]).fits:
+        return None
+    top = verdict(run[0])
+    if top.fits:
+        return run[0]
+    at = first_fitting(len(run) - 1, lambda at: verdict(run[at + 1]), min(top.short_mib, _LARGE))
+    return None if at is None else run[at + 1]
 
 
 _LARGE = 1e8
@@ -176,7 +191,8 @@ def _bound(subject: Subject, plan: Plan, value: int | str) -> Bound:
 def _context(subject: Subject, name: str) -> _Domain:
     service = subject.spec.services[name]
     trained = trained_window(subject, name)
-    longest = min(trained, _MOST_TOKENS) or _MOST_TOKENS
+    least = least_window(service)
+    longest = max(min(trained, _MOST_TOKENS) or _MOST_TOKENS, least)
 
     def value(at: int) -> int:
         return longest - at * STEP
@@ -185,7 +201,7 @@ def _context(subject: Subject, name: str) -> _Domain:
         return Change(name, {"context": value(at)}, "", setting(context=value(at)))
 
     end = Bound("trained-length" if trained else "spec")
-    return _Domain(longest // STEP, value, change, service.context, end)
+    return _Domain((longest - least) // STEP + 1, value, change, service.context, end)
 
 
 def _n_max(subject: Subject, name: str) -> _Domain:
@@ -194,17 +210,28 @@ def _n_max(subject: Subject, name: str) -> _Domain:
         raise RigError(what=f"service {name} has no speculation", fix="add `speculation: {type: draft-mtp}` first")
 
     def change(at: int) -> Change:
-        return Change(name, {"speculation": {"n-max": _MOST_DRAFTS - at}}, "", speculation(n_max=_MOST_DRAFTS - at))
+        return drafting(name, now, _MOST_DRAFTS - at)
 
     return _Domain(_MOST_DRAFTS, lambda at: _MOST_DRAFTS - at, change, now.n_max, Bound("spec"))
 
 
 def _slots(subject: Subject, name: str) -> _Domain:
-    def change(at: int) -> Change:
-        return Change(name, {"parallel": _MOST_SLOTS - at}, "", setting(parallel=_MOST_SLOTS - at))
+    service = subject.spec.services[name]
+    blocks = -(-service.context // STEP)
+    most = _MOST_SLOTS if service.kv_unified else max(min(_MOST_SLOTS, service.context // STEP), 1)
 
-    now = subject.spec.services[name].parallel
-    return _Domain(_MOST_SLOTS, lambda at: _MOST_SLOTS - at, change, now, Bound("spec"))
+    def change(at: int) -> Change:
+        return Change(name, {"parallel": most - at}, "", setting(parallel=most - at))
+
+    def blocks_each(at: int) -> int:
+        """What a slot's part of the window is rounded up to."""
+        return 1 if service.kv_unified else -(-blocks // (most - at))
+
+    # Fewer slots may take more memory, for each has a longer part then; not as long as the part stays as it is.
+    runs = [list(same) for _, same in groupby(range(most), blocks_each)]
+    end = Bound("spec", "" if most == _MOST_SLOTS else f"{STEP} tokens a slot")
+    parts = tuple(range(run[0], run[-1] + 1) for run in runs)
+    return _Domain(most, lambda at: most - at, change, service.parallel, end, parts)
 
 
 def _ubatch(subject: Subject, name: str) -> _Domain:

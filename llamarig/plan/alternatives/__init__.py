@@ -11,6 +11,7 @@ from llamarig.plan.alternatives.pairs import pairs
 from llamarig.plan.alternatives.search import first_fitting
 from llamarig.plan.alternatives.tries import Tries
 from llamarig.plan.short import MEMORY_CODES, UNPLANNED_CODES, shortage
+from llamarig.plan.speed import speed_json
 from llamarig.plan.types import Plan
 
 __all__ = ["Change", "Replan", "Series", "Subject", "alternatives"]

@@ -8,6 +8,7 @@ from typing import Any
 from llamarig.plan.alternatives.change import Change, Replan, Subject
 from llamarig.plan.alternatives.legal import refused
 from llamarig.plan.alternatives.search import Verdict
+from llamarig.plan.load import Headers
 from llamarig.plan.short import Place, memory_fits, others, shortage, used
 from llamarig.plan.types import Plan
 from llamarig.spec.host import HostSpec
@@ -73,8 +74,9 @@ class Tries:
         return self.verdict(changes).fits
 
     def verdict(self, changes: tuple[Change, ...]) -> Verdict:
-        """Whether it fits, and by how much."""
-        return judged(self.subject.spec, self.plan(changes), self._others)
+        """Whether it fits, and by how much; a spec that would be refused does not."""
+        found = judged(self.subject.spec, self.plan(changes), self._others)
+        return Verdict(False, _HOPELESS) if found.fits and self.refused(changes) is not None else found
 
     def saved(self, changes: tuple[Change, ...]) -> dict[Place, float]:
         """MiB that each place holds less of with these changes."""
