@@ -52,7 +52,7 @@ def _show(solution: Solution) -> None:
         if free:
             print_hanging(escape(f"free then: {free}"), indent=2)
         print_hanging(f"a slot then holds {solution.slot_context:,} tokens", indent=2)
-    print_hanging(escape(_words(solution.bound)), indent=2)
+    print_hanging(escape(bound_words(solution.bound)), indent=2)
     if solution.change and solution.value != solution.now:
         print_hanging(escape(f"in the spec: {change_words(solution.change)}"), indent=2, hang=2)
 
@@ -63,11 +63,13 @@ def _value(value: int | str | None) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-def _words(bound: Bound) -> str:
+def bound_words(bound: Bound) -> str:
     """What keeps the value from being larger."""
     if bound.by in ("gpu", "ram"):
         place = f"card {bound.where}" if bound.by == "gpu" else "the host's RAM"
         return f"bounded by {place}: {_value(bound.next)} is {_mib(bound.short_mib)} MiB short"
+    if bound.by == "spec" and bound.where:
+        return f"bounded by what a spec may say: {bound.where}"
     return {
         "trained-length": "bounded by the length that the model was trained for; there is memory for more",
         "spec": "bounded by what a spec may say; there is memory for more",
