@@ -11,9 +11,11 @@ import pytest
 from llamarig.catalog.known_files import KnownFile, Table, table
 from llamarig.errors import RigError
 from llamarig.gguf import Header
-from llamarig.plan.advise import Advice, Question, Row, advise, card_names
+from llamarig.plan.advise import Advice, Money, Question, Row, advise, card_names, card_notes
+from llamarig.plan.advise.month import month_words
 from llamarig.plan.advise.verdict import SLOWEST_TOK_S, verdict
 from llamarig.plan.stand_in import scaled
+from llamarig.speed.economics import Hosted
 from tests.support.big_models import header_of, qwen35_27b
 from tests.unit.plan.test_solve import rig
 
@@ -46,10 +48,12 @@ def test_32_gb_hold_4_and_6_bits_with_room_for_the_window(guide: dict[str, Advic
     assert "with room for a 32,768-token window" in found.summary
 
 
-def test_24_gb_hold_4_bits_and_the_cache_is_to_be_watched(guide: dict[str, Advice]) -> None:
+def test_24_gb_hold_4_bits_and_a_small_file_of_5_with_room(guide: dict[str, Advice]) -> None:
     found = guide["rtx-4090"]
-    assert [each.bits for each in found.rows if each.verdict == "recommended"] == [4]
-    assert "watch the KV cache" in found.summary
+    assert [each.bits for each in found.rows if each.verdict == "recommended"] == [5, 4]
+    largest = max(each.size or 0 for each in table().of(MODEL) if each.quant_class == 5)
+    assert (row(found, 5).file.size or 0) < largest, "a larger file would hold the window without room"
+    assert "watch the KV cache" in advice("rtx-4090", context=65_536).summary
     assert not row(found, 6).fits
     longest = row(found, 4).windows
     assert 65_536 <= (longest["f16"] or 0) < (longest["q8_0"] or 0) < 262_144
@@ -111,10 +115,9 @@ def test_a_card_that_holds_nothing_is_no_host() -> None:
 
 
 def test_text_only_leaves_the_projector_out() -> None:
-    both = row(advice("rtx-4090"), 5).free_mib["rtx-4090"]
-    text = row(advice("rtx-4090", projector=False), 5)
-    assert text.file.most_bytes >= row(advice("rtx-4090"), 5).file.most_bytes
-    assert text.free_mib["rtx-4090"] > both
+    both, text = row(advice("rtx-4090"), 4), row(advice("rtx-4090", projector=False), 4)
+    assert text.file.most_bytes >= both.file.most_bytes
+    assert (text.windows["f16"] or 0) > (both.windows["f16"] or 0)
 
 
 def test_a_display_takes_room() -> None:
@@ -125,6 +128,9 @@ def test_a_display_takes_room() -> None:
 def test_two_cards_hold_what_one_does_not() -> None:
     two = advice("rtx-5080,rtx-5080")
     assert row(two, 4).fits
+    assert row(two, 4).decode_tok_s is None
+    assert row(two, 4).decode_at_most is not None
+    assert "not predicted" in " ".join(two.notes)
     assert set(row(two, 4).free_mib) == {"rtx-5080-1", "rtx-5080-2"}
 
 
@@ -145,6 +151,85 @@ def test_without_header_and_dimensions_there_is_no_advice() -> None:
     empty = Table(table().models, ())
     with pytest.raises(RigError, match="known to the byte"):
         advise(Question(("rtx-4090",), MODEL), empty, nothing_at_hand)
+
+
+@cache
+def experts_on_8_gb(ram_gb_s: float | None) -> Advice:
+    return advise(Question(("rtx-4060",), "gpt-oss-20b", ram_gb_s=ram_gb_s), table(), nothing_at_hand)
+
+
+def test_experts_go_to_ram_before_layers_and_only_those_a_token_uses_bound_it() -> None:
+    found = experts_on_8_gb(80.0)
+    (only,) = found.rows
+    assert only.layers_in_ram == 0
+    assert 0 < only.experts_in_ram < 24
+    bound = only.decode_at_most or 0.0
+    # 4 of 32 experts of about half the layers of 12 GB: 0.7 GB at 80 GB/s, and the rest from the card.
+    assert 40 < bound < 100
+    assert found.summary == (
+        f"not whole on the cards: 4 bits only with the experts of {only.experts_in_ram} of 24 layers in RAM, "
+        f"at most {bound:,.1f} tok/s"
+    )
+
+
+def test_without_the_speed_of_the_ram_the_headline_says_how_to_ask() -> None:
+    found = experts_on_8_gb(None)
+    assert found.summary.startswith("not whole on the cards")
+    assert found.summary.endswith("speed unknown: say how fast the RAM is with --ram-gb-s")
+    assert found.rows[0].decode_at_most is None
+
+
+def test_a_window_beyond_the_trained_one_is_said() -> None:
+    assert any("trained for 262,144" in note for note in advice("rtx-5070", context=300_000, projector=False).notes)
+    assert not advice("rtx-5070").notes
+
+
+def test_a_month_is_reckoned_at_the_speeds_of_a_full_window() -> None:
+    money = Money(0.30, hosted=Hosted(input_million=0.40, output_million=3.00))
+    best = advice("rtx-4090", money=money).rows[0]
+    assert best.month is not None
+    hours = (10e6 / (best.prefill_tok_s or 0) + 2e6 / (best.decode_tok_s or 0)) / 3600
+    assert best.month.hours == pytest.approx(hours)
+    assert best.month.electricity == pytest.approx(hours * 0.45 * 0.30)
+    assert best.month.hosted == pytest.approx(10.0)
+    assert "hosted 10.00 (" in month_words(best.month)
+    two = advise(Question(("rtx-4090", "rtx-4090"), MODEL, money=money), table(), nothing_at_hand)
+    assert any("no month is reckoned" in note for note in two.notes)
+
+
+def test_one_name_with_two_sizes_of_memory_says_which_was_taken() -> None:
+    (said,) = card_notes(("rtx-4060-ti",))
+    assert "taken is rtx-4060-ti with 8,188 MiB, not rtx-4060-ti-16gb" in said
+    assert "16,311 MiB" in card_notes(("rtx-5060-ti-16gb",))[0]
+    assert card_notes(("rtx-4090",)) == []
+
+
+def test_a_number_alone_is_the_card_that_ends_in_it() -> None:
+    assert card_names("4090") == ("rtx-4090",)
+    with pytest.raises(RigError, match="more than one card") as refused:
+        card_names("4000-ada,ada")
+    assert "rtx-4000-ada" in refused.value.fix
+
+
+def test_a_model_goes_by_its_repository_and_its_files() -> None:
+    known = table()
+    file = known.of("gpt-oss-20b")[0]
+    assert known.model(file.repo) == known.model(file.file) == known.model(f"{file.repo}/{file.file}") == "gpt-oss-20b"
+    with pytest.raises(RigError) as refused:
+        known.model("llama-7b")
+    assert "model memory FILE" in refused.value.fix
+
+
+def test_the_command_lists_and_asks_for_what_is_missing(tmp_path: Path) -> None:
+    listed = json.loads(rig(tmp_path, "advise", "--list", "--json").stdout)
+    assert listed["models"]["gpt-oss-20b"] == 1
+    assert listed["cards"]["rtx-4090"] == 24_564
+    nothing = rig(tmp_path, "advise", "--model", MODEL)
+    assert nothing.returncode == 2
+    assert "no card is named" in nothing.stderr
+    half = rig(tmp_path, "advise", "--gpu", "rtx-4090", "--model", MODEL, "--hosted-in", "0.4")
+    assert half.returncode == 2
+    assert "--price-kwh" in half.stderr
 
 
 @pytest.mark.parametrize("name", ["rtx-4090", "RTX 4090", "NVIDIA GeForce RTX 4090", "rtx_4090"])
@@ -168,11 +253,12 @@ def test_the_command_prints_a_ranking(tmp_path: Path) -> None:
     assert "composed from the model's dimensions" in " ".join(words.stdout.split())
     data = json.loads(rig(tmp_path, "advise", "--gpu", "rtx-5080", "--model", MODEL, "--json").stdout)
     assert list(data) == [
-        "gpus", "model", "context", "projector", "host", "summary", "advice", "rounded-sizes-left-out",
+        "gpus", "model", "context", "projector", "host", "summary", "notes", "advice", "rounded-sizes-left-out",
     ]  # fmt: skip
     assert set(data["advice"][0]) == {
         "bits", "verdict", "reasons", "file", "composed", "fits", "free-mib", "longest-context", "kv-cache",
-        "layers-in-ram", "decode-tok-s", "decode-tok-s-at-most",
+        "layers-in-ram", "experts-in-ram", "decode-tok-s", "decode-tok-s-full", "decode-tok-s-at-most",
+        "prefill-tok-s-full", "month",
     }  # fmt: skip
     lost = rig(tmp_path, "advise", "--gpu", "rtx-4090", "--model", "qwen3.8-72b")
     assert lost.returncode == 2
