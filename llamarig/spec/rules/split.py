@@ -26,7 +26,7 @@ def several(view: View) -> Iterator[Broken]:
                 (*at, "tensor-split"),
                 f"{given} shares for {len(service.gpus)} cards in `gpus`",
                 "give each card of `gpus` its share, or remove `tensor-split`",
-                rests_on=((*at, "gpus"),),
+                rests_on=((*at, "gpus"), (*at, "tensor-split")),
             )
 
 

@@ -6,10 +6,13 @@ import random
 import re
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 
+from llamarig.spec.read_yaml import read_bytes
 from llamarig.spec.rules import patterns
+from llamarig.spec.validate import validate
 
 NAMES = [f"blk.{block}.ffn_{part}_exps.weight" for block in range(100) for part in ("up", "down", "gate")]
 
@@ -109,3 +112,35 @@ def test_the_worst_pattern_that_passes_is_searched_soon() -> None:
     begun = time.process_time()
     assert not any(found.search(name) for name in NAMES)
     assert time.process_time() - begun < 5
+
+
+PAIR = """schema-version: 1
+host: box
+os: {distribution: debian, release: "13"}
+engine: {commit: 4df29be4f, build-number: 10454, source: {sdist: x==1, sha256: unlocked}, backend: cuda}
+gpus: {a: {model: rtx-4090}, b: {model: rtx-4090}}
+models: {tiny: {controller-path: tiny.gguf, sha256: unlocked, size: unlocked}}
+services:
+  chat: {model: tiny, gpus: [a, b], split-mode: layer, %s, context: 4096, listen: {port: 8080}}
+"""
+
+
+def said(keys: str) -> list[str]:
+    tree, problems = read_bytes((PAIR % keys).encode(), Path("box.yml"))
+    assert tree is not None
+    assert problems == []
+    return [each.message for each in validate(tree, Path()).errors if each.line == 8]
+
+
+def test_a_spec_with_such_patterns_is_told_of_each() -> None:
+    assert said('tensor-overrides: ["ffn_.*_exps=CPU", "blk.1=b"]') == []
+    told = said('tensor-overrides: ["([a-z0-9._]+)+!=CPU", "[[:digit:]]=CPU", "a{99999999999999999999}=CPU"]')
+    assert len(told) == 3
+    assert all("none that the engine and the plan read alike" in each for each in told)
+
+
+@pytest.mark.parametrize("share", ["1.0e+99", "1.0e-99", "0"])
+def test_a_share_out_of_bounds_is_the_one_thing_that_is_wrong(share: str) -> None:
+    [told] = said(f"tensor-split: [1.0, {share}]")
+    assert "tensor-split[1]" in told
+    assert said("tensor-split: [1.0, 3.0]") == []
