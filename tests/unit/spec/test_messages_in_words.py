@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from llamarig.catalog.toolkits import older
 from llamarig.spec import words
 from llamarig.spec.host import HostSpec
 from llamarig.spec.keys import opening_flag, planned_flag, unknown_key
 from llamarig.spec.read_yaml import read_bytes
-from llamarig.catalog.toolkits import older
 from llamarig.spec.rules.network import is_local
 from llamarig.spec.unbuilt import refused_by_apply
 from llamarig.spec.validate import validate
@@ -115,7 +115,9 @@ def test_cuda_needs_a_toolkit_that_is_there() -> None:
     text = (ROOT / "inventory/rtx-4090.yml").read_text()
     without = re.sub(r"cuda: .*\n", "", text)
     assert any("without a toolkit" in error.what for error in refused_by_apply(load(without).spec))
-    there = re.sub(r"cuda: .*\n", "cuda: {source: directory, version: 12.9.86, location: /srv/cuda, sha256: unlocked}\n", text)
+    there = re.sub(
+        r"cuda: .*\n", "cuda: {source: directory, version: 12.9.86, location: /srv/cuda, sha256: unlocked}\n", text
+    )
     told = " ".join(error.what for error in refused_by_apply(load(there).spec))
     assert "without a toolkit" not in told
     assert "driver" in told
