@@ -206,7 +206,8 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:
         if error.filename is not None:
-            raise
+            _complain(RigError("a file cannot be used", str(error.filename), error.strerror or ""))
+            sys.exit(int(ExitCode.HOST_FAILED))
         # What is still held back for it would fail once more at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
         if not isinstance(error, BrokenPipeError):

@@ -41,7 +41,7 @@ _MEANINGS = {
     ExitCode.OK: "done, nothing to complain about",
     ExitCode.FINDING: "a finding: it does not fit, something differs, a check failed",
     ExitCode.BAD_INPUT: "the input is wrong; nothing was touched",
-    ExitCode.HOST_FAILED: "a host failed or was rolled back, or the output could not be written",
+    ExitCode.HOST_FAILED: "a host failed or was rolled back, or a file or the output could not be written or read",
 }
 
 _HEAD = """\

@@ -122,8 +122,10 @@ def _scalar(kind: Any, limits: tuple[Any, ...]) -> str:
         for part in (limit, *getattr(limit, "metadata", ())):
             bounds |= {key: getattr(part, key) for key in ("ge", "gt", "le") if getattr(part, key, None) is not None}
     name = {int: "whole number", float: "number", bool: "`true`, `false`", str: "text"}.get(kind, "text")
-    least = f" from {bounds['ge']:,}" if "ge" in bounds else f" above {bounds['gt']:,}" if "gt" in bounds else ""
-    most = f" to {bounds['le']:,}" if "le" in bounds else ""
+    # Whether a bound is 0 or 0.0 depends on what was imported first: typing keeps one of equal annotations.
+    shown = {key: f"{value:,.15g}" for key, value in bounds.items()}
+    least = f" from {shown['ge']}" if "ge" in shown else f" above {shown['gt']}" if "gt" in shown else ""
+    most = f" to {shown['le']}" if "le" in shown else ""
     return name + least + most
 
 

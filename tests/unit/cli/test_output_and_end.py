@@ -40,6 +40,15 @@ def test_output_that_cannot_be_written_is_said_and_ends_with_3(words: tuple[str,
     assert "output" in done.stderr
 
 
+def test_a_name_that_no_file_can_have_is_told() -> None:
+    for words in (("check",), ("render", "--all", "--out"), ("model", "header"), ("-C",)):
+        name = "a" * 300 + ".yml"
+        done = rig(*words, name, *(["check"] if words == ("-C",) else []))
+        assert done.returncode in {2, 3}, words
+        assert "Traceback" not in done.stderr
+        assert name in done.stderr.replace("\n", "")
+
+
 def test_without_standard_error_the_exit_code_still_says_it() -> None:
     assert rig("plan", "nobody", shell="2>&-").returncode == 2
 

@@ -228,6 +228,12 @@ def test_the_running_kernel_is_an_error_and_another_one_a_warning() -> None:
     assert "headers are not installed" in found(headers_missing())["kernel-without-module"].cause
 
 
+@pytest.mark.parametrize(("restarts", "codes"), [("40", {"service-fails"}), ("²", set()), ("", set()), ("-9", set())])
+def test_restarts_are_counted_in_plain_digits(restarts: str, codes: set[str]) -> None:
+    unit = f"Id=llama-chat.service\nActiveState=active\nResult=exit-code\nNRestarts={restarts}\n"
+    assert set(found(bundle(units=unit))) == codes
+
+
 def test_how_often_an_xid_came_and_what_to_do() -> None:
     xid = found(fell_off_the_bus())["xid"]
     assert "Xid 79" in xid.what
