@@ -267,10 +267,10 @@ def test_every_term_has_its_place_in_the_documentation(page_of_term: str) -> Non
     assert not anchor or anchor in {head.lower().replace(" ", "-") for head in heads}
 
 
-def test_without_a_header_the_page_says_that_it_is_a_lower_bound() -> None:
+def test_without_a_header_the_page_says_that_not_all_is_known() -> None:
     _, text = made(spec(REFERENCE), {"qwen": None})
     assert "not known: the model&#39;s header is missing" in text
-    assert "What is shown is a lower bound" in text
+    assert "Not all that it needs is known" in text
     assert "at least so much" in text
     assert 'class="pill small good"' not in text
     assert "With other settings" not in text
