@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -217,21 +216,15 @@ def _n_max(subject: Subject, name: str) -> _Domain:
 
 def _slots(subject: Subject, name: str) -> _Domain:
     service = subject.spec.services[name]
-    blocks = -(-service.context // STEP)
     most = _MOST_SLOTS if service.kv_unified else max(min(_MOST_SLOTS, service.context // STEP), 1)
 
     def change(at: int) -> Change:
         return Change(name, {"parallel": most - at}, "", setting(parallel=most - at))
 
-    def blocks_each(at: int) -> int:
-        """What a slot's part of the window is rounded up to."""
-        return 1 if service.kv_unified else -(-blocks // (most - at))
-
-    # Fewer slots may take more memory, for each has a longer part then; not as long as the part stays as it is.
-    runs = [list(same) for _, same in groupby(range(most), blocks_each)]
+    # Fewer slots may take more: parts of the window and the tokens that each has in a pass are rounded.
     end = Bound("spec", "" if most == _MOST_SLOTS else f"{STEP} tokens a slot")
-    parts = tuple(range(run[0], run[-1] + 1) for run in runs)
-    return _Domain(most, lambda at: most - at, change, service.parallel, end, parts)
+    single = tuple(range(at, at + 1) for at in range(most))
+    return _Domain(most, lambda at: most - at, change, service.parallel, end, single)
 
 
 def _ubatch(subject: Subject, name: str) -> _Domain:

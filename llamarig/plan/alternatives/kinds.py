@@ -68,15 +68,13 @@ def _passes(now: int, size: int) -> str:
 def slots(subject: Subject, name: str) -> Series | None:
     """Fewer requests at once."""
     service = subject.spec.services[name]
-    # Each part of a divided window is rounded up, and the graph follows the part: fewer slots may take more memory.
-    counts = range(service.parallel - 1, 0, -1)
-    if not service.kv_unified:
-        counts = range(service.parallel - 1, 0, -max(service.parallel // _SLOT_COUNTS, 1))
+    # Fewer slots may take more: parts of the window and the tokens that each has in a pass are rounded.
+    counts = range(service.parallel - 1, 0, -max(service.parallel // _SLOT_COUNTS, 1))
     changes = [
         Change(name, {"parallel": count}, _at_once(count, service.parallel), setting(parallel=count))
         for count in counts
     ]
-    return listed("slots", name, changes, monotone=service.kv_unified)
+    return listed("slots", name, changes, monotone=False)
 
 
 def _at_once(count: int, now: int) -> str:

@@ -36,7 +36,7 @@ def services(draw: st.DrawFn, model: str) -> dict[str, Any]:
     flash = draw(st.sampled_from(["on", "off", "auto"]))
     kind = draw(st.sampled_from(["f16"] if flash == "off" else ["f16", "q8_0", "q4_0"]))
     found: dict[str, Any] = {
-        "context": 256 * parallel * draw(st.integers(1, 64)) + draw(st.sampled_from([0, 1])),
+        "context": 256 * parallel * draw(st.integers(1, 64 // parallel)) + draw(st.sampled_from([0, 1])),
         "parallel": parallel,
         "ubatch": ubatch,
         "batch": max(ubatch, draw(st.sampled_from([100, 2048]))),

@@ -82,6 +82,8 @@ def test_a_solved_window_fits_and_one_step_more_does_not(**drawn: Any) -> None:
 )
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_solved_value_fits_and_the_next_does_not(what: str, context: int, reserve: int) -> None:
+    if what == "slots":  # Each number is planned, and so a short window keeps them few.
+        context = -(-context // 2048) * 256
     service: dict[str, Any] = {"accept-margin": None, "context": context, "batch": 2048}
     cards = {**REFERENCE["gpus"], "blackwell": {**REFERENCE["gpus"]["blackwell"], "reserve-mib": reserve}}
     solution = solved(spec(REFERENCE, service, gpus=cards), what)
