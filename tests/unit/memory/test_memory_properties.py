@@ -83,6 +83,7 @@ def test_longer_drafts_never_take_less(wanted: Settings, more: int) -> None:
 @settings(max_examples=40, deadline=None)
 @given(wanted=ANY, more=st.integers(1, 8))
 def test_more_slots_of_a_unified_cache_never_take_less(wanted: Settings, more: int) -> None:
+    """Here, where each slot has a state; buffers alone may shrink, as a pass is dealt out among the slots."""
     unified = replace(wanted, kv_unified=True)
     several = replace(unified, parallel=wanted.parallel + more)
     assert everything(estimate(HYBRID, several)) >= everything(estimate(HYBRID, unified))
