@@ -52,7 +52,7 @@ def test_a_change_of_the_toolkit_runs_what_covers_it(path: str) -> None:
 
 def test_flags_add_tiers_and_only_leaves_the_others_out() -> None:
     assert names([], faults=True)[-1] == "faults"
-    assert names([], all=True)[-2:] == ["faults", "cuda"]
+    assert names([], all=True)[-3:] == ["faults", "driver", "cuda"]
     assert names([], cuda=True)[-1] == "cuda"
     assert names(["roles/x"], only=["unit"]) == ["unit"]
 
