@@ -28,9 +28,12 @@ class Tier:
     """Patterns of paths whose change runs the tier without its flag."""
 
 
+ON_ALL_CORES = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile")
+"""For tests that share nothing but their own file's fixtures."""
+
 TIERS = (
     Tier("lint", ("tests/lint",), always=True),
-    Tier("unit", ("tests/unit", "tests/golden", "tests/negative"), always=True),
+    Tier("unit", ("tests/unit", "tests/golden", "tests/negative", *ON_ALL_CORES), always=True),
     Tier(
         "hosts",
         (
@@ -38,6 +41,7 @@ TIERS = (
             "--ignore=tests/hosts/faults",
             "--ignore=tests/hosts/cuda",
             "--ignore=tests/hosts/dkms",
+            "--ignore=tests/hosts/driver",
             "--lab",
         ),
         always=True,
@@ -49,8 +53,14 @@ TIERS = (
     ),
     Tier(
         "driver",
-        ("tests/hosts/dkms", "--lab"),
-        triggers=("roles/nvidia_driver/*", "plugins/*/rig_driver*.py", "plugins/*/rig_nvidia.py", "tests/hosts/dkms/*"),
+        ("tests/hosts/driver", "tests/hosts/dkms", "--lab"),
+        triggers=(
+            "roles/nvidia_driver/*",
+            "plugins/*/rig_driver*.py",
+            "plugins/*/rig_nvidia.py",
+            "tests/hosts/driver/*",
+            "tests/hosts/dkms/*",
+        ),
     ),
     Tier(
         "cuda",
