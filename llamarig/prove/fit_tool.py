@@ -39,13 +39,14 @@ class FitRow:
 def fit_arguments(argv: Sequence[str]) -> list[str]:
     """The arguments that ask the fit tool about a planned server, on the CPU backend alone.
 
-    ``argv`` is the server's own; every flag of it that is taken has a value.
+    ``argv`` is the server's own; every flag of it that is taken has a value. Weights that the CPU repacks are in none
+    of the tool's rows, so it is told not to.
     """
     words: list[str] = []
     for flag, value in pairwise(argv):
         if flag in _TAKEN:
             words += [flag, value]
-    return [*words, "--device", "none", "--fit-print", "on", "--offline"]
+    return [*words, "--device", "none", "--no-repack", "--fit-print", "on", "--offline"]
 
 
 def read_fit(lines: Iterable[object]) -> list[FitRow]:

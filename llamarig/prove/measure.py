@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llamarig.errors import RigError
-from llamarig.memory import estimate
 from llamarig.plan import plan_host
 from llamarig.plan.headers import gather_headers
 from llamarig.plan.measured import Measured, write_measured
 from llamarig.prove.check import Check
-from llamarig.prove.fit_settings import fit_settings
+from llamarig.prove.fit_settings import FitColumns, fit_columns
 from llamarig.prove.hostile import text
 from llamarig.prove.memory import measured_service, memory_checks, read_account
 
 if TYPE_CHECKING:
-    from llamarig.memory import Estimate
     from llamarig.plan.load import Headers
     from llamarig.spec.host import HostSpec
 
@@ -58,12 +56,12 @@ def measure(project_root: Path, spec: HostSpec, answer: dict[str, Any], *, store
     ]
 
 
-def _cpu(spec: HostSpec, name: str, headers: Headers) -> Estimate | None:
-    """What the fit tool was asked about: the same settings without cards, slots in parts, and no speculation."""
+def _cpu(spec: HostSpec, name: str, headers: Headers) -> FitColumns | None:
+    """What the fit tool must print for a service; None where the model's header is not at hand, or does not fit."""
     header = headers.get(spec.services[name].model)
     if header is None:
         return None
     try:
-        return estimate(header, fit_settings(spec, spec.services[name]))
+        return fit_columns(spec, spec.services[name], header)
     except RigError:
         return None

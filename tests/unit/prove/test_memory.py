@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from llamarig.memory import estimate
 from llamarig.plan import Plan, plan_host
 from llamarig.prove.check import Check
-from llamarig.prove.fit_settings import fit_settings
+from llamarig.prove.fit_settings import fit_columns
 from llamarig.prove.fit_tool import FitRow, fit_arguments, read_fit
 from llamarig.prove.memory import measured_service, memory_checks, read_account
 from tests.support.big_models import header_of, qwen35_27b
@@ -18,7 +17,7 @@ from tests.support.plan_specs import REFERENCE, UUIDS, spec
 SPEC = spec(REFERENCE)
 HEADER = header_of(qwen35_27b())
 PLAN = plan_host(SPEC, {"qwen": HEADER})
-CPU = estimate(HEADER, fit_settings(SPEC, SPEC.services["chat"]))
+CPU = fit_columns(SPEC, SPEC.services["chat"], HEADER)
 TERMS = PLAN.devices[0].services["chat"]
 PID = 4711
 
@@ -136,7 +135,7 @@ def test_ram_beyond_the_plan_is_red() -> None:
 
 def test_the_fit_tool_is_asked_without_a_card_and_with_what_it_knows() -> None:
     words = fit_arguments(PLAN.services["chat"].argv)
-    assert words[-5:] == ["--device", "none", "--fit-print", "on", "--offline"]
+    assert words[-6:] == ["--device", "none", "--no-repack", "--fit-print", "on", "--offline"]
     assert words[words.index("--ctx-size") + 1] == "262144"
     assert "--api-key-file" not in words
     assert "--spec-type" not in words
@@ -158,8 +157,9 @@ def test_a_fit_tool_that_failed_is_red_in_its_own_words() -> None:
     ("off", "ok"), [((0, 0, 0), True), ((0, 1, 0), False), ((1, 0, 0), False), ((0, 0, 99), False)]
 )
 def test_the_fit_tools_columns_are_held_against_the_estimate(off: tuple[int, int, int], ok: bool) -> None:
-    terms = (CPU.host["weights"], CPU.host["kv-cache"] + CPU.host["recurrent-state"], CPU.host["compute"])
-    row = " ".join(str(int(mib) + more) for mib, more in zip(terms, off, strict=True))
+    assert CPU.compute is not None
+    columns = (CPU.weights, CPU.context, CPU.compute)
+    row = " ".join(str(mib + more) for mib, more in zip(columns, off, strict=True))
     said = answer(chat={"fit": {"lines": [f"Host {row} "], "error": ""}})
     found = {check.name: check for check in memory_checks(PLAN, "chat", read_account("chat", said), CPU)}
     assert found["chat/memory-fit-tool"].ok is ok
