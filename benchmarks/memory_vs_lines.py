@@ -7,7 +7,7 @@ PATH is a ``llama-server`` built for the CPU backend, TREE the version of its en
 one from sources, and without either the reference engine's is built. The models are real headers over holes; the
 server makes its contexts and ends. Caches and state have to be equal, compute buffers and rows of logits at most 3 %
 above and never below. ``--record`` keeps the lines in ``tests/fixtures/server/TREE.json`` for the unit tests.
-``memory_vs_server.py`` has shrunk models, and looks at resident memory, too.
+``small_servers.py`` has shrunk models, and looks at resident memory, too.
 """
 
 from __future__ import annotations
