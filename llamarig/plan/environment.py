@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from llamarig.plan.settings import visible_cards
 from llamarig.spec.host import HostSpec
 
@@ -15,12 +13,7 @@ An apply puts the UUID in its place that the driver tells (compare/learn.py)."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
-def uuid_of(spec: HostSpec, card: str, learned: Mapping[str, str]) -> str | None:
-    """The card's UUID, from the spec or as an apply has learned it."""
-    return spec.gpus[card].uuid or learned.get(card)
-
-
-def environment(spec: HostSpec, name: str, learned: Mapping[str, str]) -> dict[str, str]:
+def environment(spec: HostSpec, name: str) -> dict[str, str]:
     """Variables of the service ``name``; the spec's own win.
 
     Cards are named by UUID, in the order in which the arguments count them: ``CUDA0`` is the
@@ -30,7 +23,7 @@ def environment(spec: HostSpec, name: str, learned: Mapping[str, str]) -> dict[s
     cards = visible_cards(spec, service)
     variables: dict[str, str] = {}
     if cards:
-        known = [uuid_of(spec, card, learned) or f"{UNLEARNED}:{card}" for card in cards]
+        known = [spec.gpus[card].uuid or f"{UNLEARNED}:{card}" for card in cards]
         variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         variables[VISIBLE] = ",".join(known)
         models = service.router.models if service.router is not None else [service.model]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from llamarig.memory import Estimate
 from llamarig.memory.engines import of_build
 from llamarig.plan.engine_limits import engine_limits
-from llamarig.plan.environment import uuid_of
 from llamarig.plan.load import Load
 from llamarig.plan.projector_findings import projector_findings
 from llamarig.plan.services import SLACK
@@ -18,12 +17,12 @@ from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Service
 
 
-def service_findings(spec: HostSpec, name: str, load: Load, learned: Mapping[str, str]) -> Iterator[Finding]:
+def service_findings(spec: HostSpec, name: str, load: Load) -> Iterator[Finding]:
     """Everything worth saying about one service, its load's own findings first."""
     service = spec.services[name]
     yield from load.findings
     yield from _no_card(spec, name, service)
-    yield from _cards(spec, name, service, learned)
+    yield from _cards(spec, name, service)
     yield from projector_findings(spec, name)
     if service.listen.keyless is not None:
         yield Finding(
@@ -72,9 +71,9 @@ def _no_card(spec: HostSpec, name: str, service: Service) -> Iterator[Finding]:
         )
 
 
-def _cards(spec: HostSpec, name: str, service: Service, learned: Mapping[str, str]) -> Iterator[Finding]:
+def _cards(spec: HostSpec, name: str, service: Service) -> Iterator[Finding]:
     for card in visible_cards(spec, service):
-        if uuid_of(spec, card, learned) is None:
+        if spec.gpus[card].uuid is None:
             yield Finding(
                 "uuid-unknown",
                 "note",

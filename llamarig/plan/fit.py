@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from llamarig.plan.devices import room_of
-from llamarig.plan.environment import uuid_of
 from llamarig.plan.load import Load
 from llamarig.plan.types import DevicePlan, Finding, RamPlan
 from llamarig.spec.host import HostSpec
@@ -14,7 +13,7 @@ _DOMINATING = 3
 """Terms that a refusal names."""
 
 
-def device_plans(spec: HostSpec, loads: Mapping[str, Load], learned: Mapping[str, str]) -> tuple[DevicePlan, ...]:
+def device_plans(spec: HostSpec, loads: Mapping[str, Load]) -> tuple[DevicePlan, ...]:
     """One plan a card, in the order of the spec; unknown cards have no room at all."""
     plans = []
     for name, gpu in spec.gpus.items():
@@ -23,7 +22,7 @@ def device_plans(spec: HostSpec, loads: Mapping[str, Load], learned: Mapping[str
         plans.append(
             DevicePlan(
                 gpu=name,
-                uuid=uuid_of(spec, name, learned),
+                uuid=gpu.uuid,
                 total_mib=room.total_mib if room else 0.0,
                 usable_mib=room.usable_mib if room else 0.0,
                 margin_mib=float(max((spec.services[service].margin_mib for service in services), default=0)),

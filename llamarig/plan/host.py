@@ -21,7 +21,6 @@ from llamarig.plan.speed_findings import speed_findings
 from llamarig.plan.types import Finding, Plan, ServiceSpeed
 from llamarig.spec.host import HostSpec
 
-_NONE: Mapping[str, str] = MappingProxyType({})
 _NO_LOADS: Mapping[str, Load] = MappingProxyType({})
 
 
@@ -106,7 +105,7 @@ def _planned(
     """The plan without alternatives, and what each service takes; ``loads`` are those that are known already."""
     loads = {name: loads[name] if name in loads else load_of(spec, name, headers) for name in spec.services}
     told = list(use_measured(loads, measured))
-    devices = device_plans(spec, loads, _NONE)
+    devices = device_plans(spec, loads)
     ram = ram_plan(spec, loads)
     speeds = {name: _speed(spec, name, load, headers) for name, load in loads.items()}
     findings = [*_findings(spec, loads), *fit_findings(spec, devices, ram), *told]
@@ -118,7 +117,7 @@ def _planned(
         devices=devices,
         ram=ram,
         services={
-            name: service_plan(spec, name, loads[name], _NONE, headers.get(f"{service.model}/projector"))
+            name: service_plan(spec, name, loads[name], headers.get(f"{service.model}/projector"))
             for name, service in spec.services.items()
         },
         findings=tuple(findings),
@@ -164,6 +163,6 @@ def _findings(spec: HostSpec, loads: Mapping[str, Load]) -> list[Finding]:
     """Of every service, each message once."""
     found: dict[tuple[str, str], Finding] = {}
     for name, load in loads.items():
-        for finding in service_findings(spec, name, load, _NONE):
+        for finding in service_findings(spec, name, load):
             found.setdefault((finding.code, finding.message), finding)
     return list(found.values())

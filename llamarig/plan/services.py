@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from llamarig.gguf import Header
 from llamarig.memory.window import cut
@@ -25,15 +24,13 @@ _LOAD_MIB_S = 100
 """Slowest disk that a default start timeout allows for."""
 
 
-def service_plan(
-    spec: HostSpec, name: str, load: Load, learned: Mapping[str, str], projector: Header | None
-) -> ServicePlan:
+def service_plan(spec: HostSpec, name: str, load: Load, projector: Header | None) -> ServicePlan:
     """Arguments, environment, limits and what a proof may expect of the service ``name``."""
     service = spec.services[name]
     return ServicePlan(
         name=name,
         argv=argv(spec, name),
-        environment=environment(spec, name, learned),
+        environment=environment(spec, name),
         memory_max_mib=_memory_max(load) if service.memory_max_mib is None else service.memory_max_mib,
         start_timeout_s=service.start_timeout_s or _start_timeout(load),
         slots=service.parallel,

@@ -32,7 +32,7 @@ def plan_of(spec: HostSpec) -> Plan:
         name: ServicePlan(
             name=name,
             argv=argv(spec, name),
-            environment=environment(spec, name, {}),
+            environment=environment(spec, name),
             memory_max_mib=1024,
             start_timeout_s=120,
             slots=service.parallel,

@@ -135,7 +135,7 @@ def test_the_reference_stack_says_what_its_model_card_says() -> None:
 
 
 def test_the_cards_are_bound_by_uuid_in_the_order_of_the_arguments() -> None:
-    assert environment(spec(REFERENCE), "chat", {}) == {
+    assert environment(spec(REFERENCE), "chat") == {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(UUIDS),
         "MTMD_BACKEND_DEVICE": "CUDA1",
@@ -145,7 +145,7 @@ def test_the_cards_are_bound_by_uuid_in_the_order_of_the_arguments() -> None:
 
 
 def test_a_projector_on_the_models_card_needs_no_variable() -> None:
-    found = environment(spec(REFERENCE, {"projector-gpu": None}), "chat", {})
+    found = environment(spec(REFERENCE, {"projector-gpu": None}), "chat")
     assert found["CUDA_VISIBLE_DEVICES"] == UUIDS[0]
     assert "MTMD_BACKEND_DEVICE" not in found
 
@@ -153,23 +153,23 @@ def test_a_projector_on_the_models_card_needs_no_variable() -> None:
 def test_a_card_without_a_uuid_is_never_left_to_chance() -> None:
     cards = {name: {"model": "rtx-2000-ada", "bus-id": f"0{n}:00.0"} for n, name in ((1, "blackwell"), (2, "ada"))}
     unknown = spec(REFERENCE, gpus=cards)
-    assert environment(unknown, "chat", {})["CUDA_VISIBLE_DEVICES"] == "unlearned:blackwell,unlearned:ada"
-    learned = dict(zip(("blackwell", "ada"), UUIDS, strict=True))
-    assert environment(unknown, "chat", learned)["CUDA_VISIBLE_DEVICES"] == ",".join(UUIDS)
+    assert environment(unknown, "chat")["CUDA_VISIBLE_DEVICES"] == "unlearned:blackwell,unlearned:ada"
+    told = {name: {**card, "uuid": uuid} for (name, card), uuid in zip(cards.items(), UUIDS, strict=True)}
+    assert environment(spec(REFERENCE, gpus=told), "chat")["CUDA_VISIBLE_DEVICES"] == ",".join(UUIDS)
 
 
 def test_a_drafter_on_the_other_card_is_placed_there() -> None:
     found = spec(REFERENCE, {"projector-gpu": None, "speculation": {"type": "dflash", "model": "qwen", "gpu": "ada"}})
     words = argv(found, "chat")
     assert value(words, "--spec-draft-device") == "CUDA1"
-    assert environment(found, "chat", {})["CUDA_VISIBLE_DEVICES"] == ",".join(UUIDS)
+    assert environment(found, "chat")["CUDA_VISIBLE_DEVICES"] == ",".join(UUIDS)
 
 
 def test_the_cpu_backend_offloads_nothing_and_sets_nothing() -> None:
     words = argv(spec(CPU), "chat")
     assert value(words, "--device") == "none"
     assert "--n-gpu-layers" not in words
-    assert environment(spec(CPU), "chat", {}) == {}
+    assert environment(spec(CPU), "chat") == {}
     assert value(words, "--model") == "/var/lib/llamarig/models/small/small.gguf"
 
 
