@@ -87,7 +87,7 @@ def test_the_plan_splits_as_the_arguments_say() -> None:
 
 def test_a_split_model_sees_its_cards_in_the_specs_order() -> None:
     turned = PAIR | {"gpus": ["ada", "blackwell"]}
-    assert environment(found(turned), "chat", {})["CUDA_VISIBLE_DEVICES"] == ",".join(reversed(UUIDS))
+    assert environment(found(turned), "chat")["CUDA_VISIBLE_DEVICES"] == ",".join(reversed(UUIDS))
     words = {flag: value(found(turned), flag) for flag in ("--device", "--split-mode", "--n-gpu-layers", "--fit")}
     assert words == {"--device": "CUDA0,CUDA1", "--split-mode": "layer", "--n-gpu-layers": "all", "--fit": "off"}
 
@@ -152,7 +152,7 @@ def test_the_drafters_card_comes_before_the_projectors() -> None:
     gpus = REFERENCE["gpus"] | {"third": {"model": "rtx-4090", "bus-id": "03:00.0", "uuid": UUIDS[0][:-1] + "9"}}
     service = {"projector-gpu": "third", "speculation": {"type": "dflash", "model": "small", "gpu": "ada"}}
     shown = found(service, gpus=gpus)
-    variables = environment(shown, "chat", {})
+    variables = environment(shown, "chat")
     assert variables["CUDA_VISIBLE_DEVICES"].split(",") == [*UUIDS, gpus["third"]["uuid"]]
     assert variables["MTMD_BACKEND_DEVICE"] == "CUDA2"
     assert value(shown, "--spec-draft-device") == "CUDA1"
@@ -192,7 +192,7 @@ def test_a_router_takes_its_models_from_a_file() -> None:
         "mmproj-offload": "true",
     }
     assert dict(second.arguments) == {"model": "/var/lib/llamarig/models/small/x.gguf"}
-    assert environment(found(ROUTED), "chat", {})["MTMD_BACKEND_DEVICE"] == "CUDA1"
+    assert environment(found(ROUTED), "chat")["MTMD_BACKEND_DEVICE"] == "CUDA1"
 
 
 def test_a_router_whose_model_has_no_header_says_so_of_that_model() -> None:
