@@ -68,6 +68,15 @@ class WantedPatch:
 
 
 @dataclass(frozen=True, slots=True)
+class WantedArtifact:
+    """A packed release that the controller holds (converge/store/releases.py)."""
+
+    sha256: str
+    size: int
+    """Bytes of the packed file."""
+
+
+@dataclass(frozen=True, slots=True)
 class WantedRelease:
     """One build of the engine. ``id`` is derived from ``inputs`` alone (compare/release_id.py)."""
 
@@ -87,6 +96,8 @@ class WantedRelease:
     inputs: dict[str, Any]
     flags: tuple[str, ...] = ()
     """Every flag that a rendered unit passes; the new binary's help must know them all."""
+    artifact: WantedArtifact | None = None
+    """Copied to the host instead of a build. Rendering leaves it open; converge/wanted.py knows what is held."""
 
 
 @dataclass(frozen=True, slots=True)
