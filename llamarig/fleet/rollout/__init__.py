@@ -1,0 +1,1 @@
+"""Rollouts over a fleet: waves, gates, a journal that survives the controller."""

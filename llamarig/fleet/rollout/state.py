@@ -1,0 +1,206 @@
+"""What a rollout's journal says: every record folded into one state. Whoever shows a rollout reads this alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from llamarig.fleet.rollout import journal
+
+PENDING, OBSERVING, APPLYING, RETURNING = "pending", "observing", "applying", "returning"
+NOTHING, DONE, FAILED, ROLLED_BACK = "nothing-to-do", "done", "failed", "rolled-back"
+DEFERRED, UNREACHABLE = "deferred", "unreachable"
+PHASES = (PENDING, OBSERVING, APPLYING, RETURNING, NOTHING, DONE, FAILED, ROLLED_BACK, DEFERRED, UNREACHABLE)
+SETTLED = frozenset({NOTHING, DONE, FAILED, ROLLED_BACK})
+"""Phases in which a rollout leaves a host for good; every other one is taken up again by ``resume``."""
+
+RUNNING, PAUSED, STOPPED, ABORTED, INCOMPLETE, ENDED = "running", "paused", "stopped", "aborted", "incomplete", "done"
+ROLLING_BACK, BACK = "rolling-back", "rolled-back"
+OVER = frozenset({STOPPED, ABORTED, ENDED, BACK})
+"""Statuses after which a rollout does not go on forwards."""
+_STATUS = {
+    "rollout-started": RUNNING,
+    "resumed": RUNNING,
+    "paused": PAUSED,
+    "stopped": STOPPED,
+    "aborted": ABORTED,
+    "rollback-started": ROLLING_BACK,
+}
+_KEPT = {
+    "reason": "reason",
+    "from-release": "from_release",
+    "to-release": "to_release",
+    "run": "run",
+    "before-run": "before_run",
+    "checks": "checks",
+    "seconds": "seconds",
+    "actions": "actions",
+    "changed": "changed",
+}
+"""Keys of a host's record, and the field of :class:`HostState` that keeps the last one told."""
+
+
+@dataclass
+class HostState:
+    """One host on its way through a rollout."""
+
+    phase: str = PENDING
+    reason: str = ""
+    from_release: str | None = None
+    """What ran before; None until it was looked at, or where nothing did."""
+    to_release: str | None = None
+    run: str | None = None
+    """The run of llamarig that the host's record names since it was done."""
+    before_run: str | None = None
+    """The one that its record named before."""
+    checks: dict[str, Any] = field(default_factory=dict)
+    """``passed``, ``of``, and the names of those that ``failed``."""
+    seconds: float | None = None
+    actions: int | None = None
+    changed: int | None = None
+    between: bool = False
+    """Whether a change of it was begun, and how that ended is not known: it has to be looked at before all else."""
+    failed: bool = False
+    """Whether it counts against the budget."""
+    spec: str = ""
+    """Digest of the spec that was loaded at the start."""
+    wanted: str = ""
+    """Digest of the wanted state that was made of it."""
+    done_at: int | None = None
+    """Number of the record that said it was done: the order for a way back."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented form."""
+        return {
+            "phase": self.phase,
+            "reason": self.reason,
+            "from-release": self.from_release,
+            "to-release": self.to_release,
+            "checks": self.checks,
+            "seconds": self.seconds,
+            "actions": self.actions,
+            "between": self.between,
+            "failed": self.failed,
+        }
+
+
+@dataclass
+class Wave:
+    """Hosts that are changed together."""
+
+    name: str
+    hosts: list[str]
+
+
+@dataclass
+class State:
+    """A rollout as its journal tells it."""
+
+    id: str = ""
+    status: str = RUNNING
+    reason: str = ""
+    """Why it stopped, was paused or aborted."""
+    waves: list[Wave] = field(default_factory=list)
+    wave: str = ""
+    """Name of the wave that was begun last."""
+    hosts: dict[str, HostState] = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    started_at: str = ""
+    updated_at: str = ""
+    by: str = ""
+    records: int = 0
+
+    @classmethod
+    def read(cls, path: Path) -> State:
+        """The state of the journal at ``path`` (or of the one in that directory)."""
+        return cls.fold(journal.read(path / journal.FILE if path.is_dir() else path).records)
+
+    @classmethod
+    def fold(cls, records: Iterable[Mapping[str, Any]]) -> State:
+        """The state after ``records``."""
+        state = cls()
+        for record in records:
+            state.add(record)
+        return state
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take in one more record."""
+        event = str(record["event"])
+        self.records += 1
+        self.updated_at = str(record.get("at", ""))
+        if event == "host":
+            self._host(record)
+        elif event == "wave":
+            self.wave = str(record.get("name", ""))
+        elif event == "rollout-started":
+            self._start(record)
+        elif event in ("finished", "rollback-finished"):
+            self.status = str(record.get("status", ENDED))
+        if event in _STATUS:
+            self.status = _STATUS[event]
+        if event in _STATUS or event == "finished":
+            self.reason = str(record.get("reason", ""))
+
+    def _start(self, record: Mapping[str, Any]) -> None:
+        self.id, self.started_at = str(record.get("id", "")), self.updated_at
+        self.by = str(record.get("by", ""))
+        self.policy, self.options = dict(record.get("policy", {})), dict(record.get("options", {}))
+        self.waves = [Wave(str(wave["name"]), list(wave["hosts"])) for wave in record.get("waves", [])]
+        self.hosts = {
+            str(name): HostState(
+                spec=given.get("spec", ""), wanted=given.get("wanted", ""), to_release=given.get("to-release")
+            )
+            for name, given in record.get("hosts", {}).items()
+        }
+
+    def _host(self, record: Mapping[str, Any]) -> None:
+        host = self.hosts.setdefault(str(record["host"]), HostState())
+        phase = str(record["phase"])
+        if phase in (APPLYING, RETURNING):
+            host.between = True
+        elif "between" in record:
+            host.between = bool(record["between"])
+        elif phase in SETTLED:
+            host.between = False
+        if phase == OBSERVING:
+            host.reason = ""
+        if phase == DONE:
+            host.done_at = self.records
+        host.phase = phase
+        host.failed = host.failed or bool(record.get("failed"))
+        for key, name in _KEPT.items():
+            if key in record:
+                setattr(host, name, record[key])
+
+    def open(self) -> list[str]:
+        """Hosts that are not settled, in the order of the waves."""
+        ordered = [name for wave in self.waves for name in wave.hosts]
+        return [name for name in ordered if self.hosts[name].phase not in SETTLED]
+
+    @property
+    def failures(self) -> int:
+        """Hosts that count against the budget."""
+        return sum(1 for host in self.hosts.values() if host.failed)
+
+    @property
+    def budget(self) -> dict[str, int]:
+        """How many hosts may fail, and how many did."""
+        return {"allowed": int(self.policy.get("failures", 0)), "used": self.failures}
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented form of ``rollout status --json`` without the controller."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            "reason": self.reason,
+            "started-at": self.started_at,
+            "updated-at": self.updated_at,
+            "by": self.by,
+            "wave": self.wave,
+            "waves": [{"name": wave.name, "hosts": wave.hosts} for wave in self.waves],
+            "hosts": {name: host.to_json() for name, host in self.hosts.items()},
+            "budget": self.budget,
+        }
