@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
-from llamarig.spec.base import AbsolutePath, HostName, Name, OneLine, Port, SpecModel
+from llamarig.spec.base import AbsolutePath, HostName, Name, OneLine, Port, SpecModel, SpecValueError
 from llamarig.spec.engine import Engine
 from llamarig.spec.hardware import Cuda, Driver, Gpus, Memory, Os
 from llamarig.spec.models import Model
@@ -14,6 +15,20 @@ from llamarig.spec.service import Service
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
 
+MacAddress = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")]
+TimeZone = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$")]
+"""A name of the time zone database."""
+
+
+def _ipv4(text: str) -> str:
+    try:
+        IPv4Address(text)
+    except ValueError:
+        raise SpecValueError("is no IPv4 address", "for example 192.168.10.255") from None
+    return text
+
+
+IPv4 = Annotated[str, AfterValidator(_ipv4)]
 
 class Connection(SpecModel):
     """How the controller reaches the host; ``local`` when it is the controller itself."""
@@ -34,19 +49,33 @@ class Connection(SpecModel):
     """Whether to become root with sudo; not needed when ``user`` is root."""
     become_password_file: OneLine | None = None
     """A file on the controller that holds the sudo password."""
-    wake_on_lan: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")] | None = None
-    """The MAC address that wakes the host. Not built yet."""
+
+
+class Wake(SpecModel):
+    """How the host is woken when it sleeps, by Wake-on-LAN; its firmware and its network card must be set up for it."""
+
+    mac: MacAddress
+    """Of the host's wired network card."""
+    broadcast: IPv4 = "255.255.255.255"
+    """Where the packet goes. The broadcast address of the host's network when the controller is in
+    another, and the router lets it through; the host's own address, where the router keeps it."""
+    port: Port = 9
+    """The UDP port; cards do not look at it, routers may."""
+    wait_s: Annotated[int, Field(ge=1, le=3600)] = 180
+    """Seconds until SSH answers; a host that does not by then counts as asleep."""
 
 
 class Maintenance(SpecModel):
     """When the host may be changed (the fleet commands)."""
 
-    window: OneLine | None = None
-    """Days and hours, ``Sat 02:00-06:00``. Not built yet."""
+    window: WindowText | list[WindowText] | None = None
+    """Days and hours in which a rollout may change the host, ``Sat 02:00-06:00``, or several in a list; any time when
+    not given. Over midnight a window belongs to the day on which it begins. It is read on the clock of the wall: an
+    hour that the change to summer time leaves out is not there, one that comes twice counts twice."""
+    timezone: TimeZone | None = None
+    """Of the window, ``Europe/Berlin``; the host's own when not given."""
     idle_minutes: Annotated[int, Field(ge=0, le=10080)] | None = None
     """Minutes without a request after which the host counts as idle; 10 when not given."""
-    drain: bool = False
-    """Whether running requests are waited for. Not built yet."""
     reboot: Literal["never", "ask", "now"] = "ask"
     """Whether `rebuild` makes a reboot that is needed: ``now`` once nobody would notice, ``ask`` first, ``never``."""
 
@@ -105,4 +134,6 @@ class HostSpec(SpecModel):
     """When the host may be changed."""
 
 
-__all__ = ["Connection", "HostSpec", "Kernel", "Maintenance", "Power"]
+__all__ = ["Connection", "HostSpec", "Kernel", "Maintenance", "Power", "Wake"]
+    wake: Wake | None = None
+    """How the host is woken when it sleeps."""

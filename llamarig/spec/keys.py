@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from llamarig.spec.fleet_file import SECTIONS
 from llamarig.spec.tree import Loc
 from llamarig.spec.walk import keys_at, places
 
@@ -115,6 +116,12 @@ _ENGINE_WORDS = {
 }
 """The engine's flags under the names that a service has for them."""
 
+_MOVED: dict[tuple[str, ...], str] = {
+    ("connection", "wake-on-lan"): "`wake: {mac: …}` at the top level of the spec",
+    ("maintenance", "drain"): "`rollout: {busy: {drain-s: …}}` into fleet.yml",
+}
+"""Keys of earlier versions, which refused them as not built, and where they are now."""
+
 _INDEX_KEYS = {"index", "id", "gpu-id", "device", "minor"}
 
 
@@ -151,8 +158,14 @@ def _special(key: str, plain: str, section: Loc, allowed: list[str]) -> tuple[st
             f"`{key}`: a secret is never written into a spec",
             "name a file on the controller instead: `listen: {keys: {file: …}}`, or `become-password-file`",
         )
-    if section[:1] != ("services",):
-        return None
+    if not section and plain in SECTIONS:
+        return f"`{key}` is about a fleet, not about one host", "write it into fleet.yml, beside `defaults`"
+    if (moved := _MOVED.get((*map(str, section), plain))) is not None:
+        return f"`{key}` is no key of {'.'.join(map(str, section))}", f"write {moved}"
+    return _of_a_service(key, plain, allowed) if section[:1] == ("services",) else None
+
+
+def _of_a_service(key: str, plain: str, allowed: list[str]) -> tuple[str, str] | None:
     if plain in OPENING:
         return (
             f"`{key}` opens the machine: it {OPENING[plain]}",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from llamarig.errors import RigError, RigErrors
 from llamarig.spec.fleet import FLEET_FILE, Fleet, read_fleet
+from llamarig.spec.fleet_file import NO_SECTIONS, FleetSections
 from llamarig.spec.host import HostSpec
 from llamarig.spec.problem import SpecProblem
 from llamarig.spec.read_yaml import OUTSIDE, leads_outside, read_file
@@ -32,6 +33,8 @@ class LoadedHost:
     line: int = 0
     """Where the file names the host; 0 when it does not, and the file's own name stands for it."""
 
+    fleet: FleetSections = NO_SECTIONS
+    """What the fleet files above say beside defaults."""
 
 @dataclass
 class Project:
@@ -135,7 +138,7 @@ def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path) -> 
     if leads_outside(path, top, root):
         return LoadedHost(path.stem, path, None, [*fleet.errors, SpecProblem(path, 1, *OUTSIDE)])
     tree, problems = read_file(path)
-    loaded = LoadedHost(path.stem, path, None, [*fleet.errors, *problems])
+    loaded = LoadedHost(path.stem, path, None, [*fleet.errors, *problems], fleet=fleet.sections)
     if tree is None:
         return loaded
     name = tree.child("host")

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from llamarig.spec.docs import field_docs, plain
+from llamarig.spec.fleet_file import FleetSections
 from llamarig.spec.host import HostSpec
 from llamarig.spec.keys import OPENING
 from llamarig.spec.rules import RULES
@@ -37,11 +38,22 @@ schemas in `schema/`; the first line of a spec names its schema.
 """
 
 
+_FLEET = """## fleet.yml
+
+Beside `schema-version` and `defaults` a fleet.yml may have the sections below. A section is laid on that of the
+directories above: maps merge, lists and single values replace.
+"""
+
+
 def text() -> str:
     """The whole page."""
     parts = [_HEAD]
     for path, model in _sections(HostSpec, ""):
         parts.append(_section(path, model))
+    parts += [_FLEET]
+    for path, model in _sections(FleetSections, ""):
+        if path:
+            parts.append(_section(path, model, of=" in fleet.yml"))
     parts += [_kept_out(), _rules()]
     return "\n".join(parts)
 
@@ -61,9 +73,9 @@ def _below(kind: Any, path: str) -> Iterator[tuple[str, type[BaseModel]]]:
             yield from _below(each, f"{path}.NAME" if get_origin(kind) is dict else f"{path}[]")
 
 
-def _section(path: str, model: type[BaseModel]) -> str:
+def _section(path: str, model: type[BaseModel], of: str = "") -> str:
     docs = field_docs(model)
-    lines = [f"## {f'`{path}`' if path else 'Top level'}", "", plain(model.__doc__ or ""), ""]
+    lines = [f"## {f'`{path}`' if path else 'Top level'}{of}", "", plain(model.__doc__ or ""), ""]
     lines += ["| key | value | default | |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         cells = [f"`{field.alias}`", _type(field), _default(field), docs.get(name, "")]

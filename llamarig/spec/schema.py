@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from llamarig.spec.docs import field_docs, plain
+from llamarig.spec.fleet_file import SECTIONS, FleetSections
 from llamarig.spec.host import HostSpec
 from llamarig.spec.walk import branches, models_below
 
@@ -20,13 +21,18 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def host_schema() -> dict[str, Any]:
     """Of a whole host spec in one file."""
-    schema = HostSpec.model_json_schema(by_alias=True)
-    models = {model.__name__: model for model in models_below(HostSpec)}
-    _describe(schema, HostSpec)
+    return {"$schema": _DIALECT, **_described(HostSpec), "title": "llamarig host spec"}
+
+
+def _described(model: type[BaseModel]) -> dict[str, Any]:
+    """Of a model and those in it, with what their docstrings say."""
+    schema = model.model_json_schema(by_alias=True)
+    models = {each.__name__: each for each in models_below(model)}
+    _describe(schema, model)
     for name, definition in schema.get("$defs", {}).items():
         if name in models:
             _describe(definition, models[name])
-    return {"$schema": _DIALECT, **schema, "title": "llamarig host spec"}
+    return schema
 
 
 def fleet_host_schema() -> dict[str, Any]:
@@ -41,19 +47,30 @@ def fleet_schema() -> dict[str, Any]:
     defaults = _without_required(host_schema())
     defaults["properties"].pop("host")
     shared = {key: defaults[key] for key in ("type", "properties", "additionalProperties")}
+    sections = _sections_schema()
     return {
         "$schema": _DIALECT,
         "title": "llamarig fleet defaults",
         "description": "What the hosts in this directory and below have in common.",
         "type": "object",
         "additionalProperties": False,
-        "required": ["schema-version", "defaults"],
+        "required": ["schema-version"],
+        "anyOf": [{"required": [key]} for key in ("defaults", *SECTIONS)],
         "properties": {
             "schema-version": {"const": 1, "title": "Schema-Version"},
             "defaults": shared | {"description": "Keys of a host spec; maps merge under each host, lists replace."},
+            **sections["properties"],
         },
-        "$defs": defaults["$defs"],
+        "$defs": defaults["$defs"] | sections["$defs"],
     }
+
+
+def _sections_schema() -> dict[str, Any]:
+    """Of what stands beside the defaults; any part of a section may come from a directory above."""
+    schema = _described(FleetSections)
+    for definition in schema["$defs"].values():
+        definition.pop("required", None)
+    return schema
 
 
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from llamarig.spec.fleet_file import FleetSections
 from llamarig.spec.host import HostSpec
 from llamarig.spec.tree import Loc
 
@@ -27,10 +28,13 @@ def branches(annotation: Any) -> Iterator[Any]:
 
 def _models_at(loc: Loc) -> list[type[BaseModel]]:
     types: list[Any] = [HostSpec]
-    for step in loc:
+    for number, step in enumerate(loc):
         below: list[Any] = []
         for kind in types:
             below.extend(_below(kind, step))
+        if number == 0 and not below:
+            # No section of a host; one of a fleet.yml, perhaps.
+            below.extend(_below(FleetSections, step))
         types = [branch for each in below for branch in branches(each)]
     return [kind for kind in types if isinstance(kind, type) and issubclass(kind, BaseModel)]
 

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic import StringConstraints
 
-from llamarig.spec import base, engine, hardware, host, models, service
+from llamarig.spec import base, engine, hardware, host, models, rollout, service
 
 
 def _pattern(kind: Any) -> str:
@@ -51,7 +51,9 @@ PATTERNS: dict[str, tuple[str, str]] = {
     _field(hardware.Driver, "version"): ("a driver's whole version", "610.57.04"),
     _field(hardware.Cuda, "version"): ("a toolkit's version", "12.9.86"),
     _field(host.Kernel, "version"): ("a kernel as `uname -r` prints it", "6.12.117+deb13-amd64"),
-    _field(host.Connection, "wake_on_lan"): ("a MAC address", "01:23:45:67:89:ab"),
+    _pattern(host.MacAddress): ("a MAC address in lower-case hex with colons", "01:23:45:67:89:ab"),
+    _pattern(host.TimeZone): ("a time zone of the tz database", "Europe/Berlin"),
+    _pattern(rollout.Percent): ("a share from 1% to 100%", '"25%"'),
     _field(models.ModelFile, "repo"): ("a repository of the model hub, `owner/name`", "someone/Some-Model-GGUF"),
 }
 """Pattern -> (what is expected, an example)."""
@@ -82,6 +84,7 @@ EXAMPLES: dict[str, str] = {
     "total-mib": "total-mib: 65536",
     "certificate": "certificate: /etc/ssl/certs/host.pem",
     "key": "key: /etc/ssl/private/host.key",
+    "mac": "mac: 01:23:45:67:89:ab",
 }
 """How a key that must be there is written."""
 

@@ -12,6 +12,7 @@ from llamarig.spec.rules import (
     controller,
     driver,
     files,
+    fleet,
     locks,
     network,
     placement,

@@ -44,7 +44,7 @@ def address(view: View) -> Iterator[Broken]:
             (*at, "address"), f"`{connection.address}` is no host name or IP address", "for example atelier.lan"
         )
     if connection.type == "local":
-        for key in ("address", "host_key", "identity_file", "wake_on_lan"):
+        for key in ("address", "host_key", "identity_file"):
             if getattr(connection, key) is not None:
                 name = key.replace("_", "-")
                 yield Broken(

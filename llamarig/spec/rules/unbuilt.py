@@ -15,27 +15,8 @@ def _refuse(loc: Loc, what: str, fix: str) -> Broken:
 
 def refused(view: View) -> Iterator[Broken]:
     """Refused by name, so that nobody believes that it is done."""
-    spec = view.spec
-    for name, model in spec.models.items():
-        if model.fetch == "mirror":
-            yield _refuse(("models", name, "fetch"), "fetching from a mirror", "write `fetch: controller` or `host`")
-    if spec.engine.build.where != "host":
-        what = f"the engine on a {spec.engine.build.where}"
-        yield _refuse(("engine", "build", "where"), what, "write `where: host`, or leave it out")
-    yield from _host(view)
-
-
-def _host(view: View) -> Iterator[Broken]:
-    spec = view.spec
-    keys: tuple[tuple[Loc, bool, str], ...] = (
-        (("kernel",), spec.kernel is not None, "a pinned kernel"),
-        (("connection", "wake-on-lan"), spec.connection.wake_on_lan is not None, "waking a host"),
-        (("maintenance", "window"), spec.maintenance.window is not None, "maintenance windows"),
-        (("maintenance", "drain"), spec.maintenance.drain, "draining"),
-    )
-    for loc, given, what in keys:
-        if given:
-            yield _refuse(loc, what, f"remove `{loc[-1]}`")
+    if view.spec.kernel is not None:
+        yield _refuse(("kernel",), "a pinned kernel", "remove `kernel`")
 
 
 def planned(view: View) -> Iterator[Broken]:

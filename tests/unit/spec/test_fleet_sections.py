@@ -1,0 +1,73 @@
+"""The sections of a fleet.yml beside its defaults: what counts where, and what is wrong on which line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llamarig.spec.fleet import Fleet, read_fleet
+from llamarig.spec.rollout import Rollout
+
+
+def fleet(root: Path, text: str, parent: Fleet | None = None) -> Fleet:
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "fleet.yml").write_text("schema-version: 1\n" + text)
+    return read_fleet(root / "fleet.yml", parent or Fleet(), root)
+
+
+def rollout(found: Fleet) -> Rollout:
+    assert found.errors == ()
+    assert found.sections.rollout is not None
+    return found.sections.rollout
+
+
+def test_a_rollout_is_read_and_needs_no_defaults(tmp_path: Path) -> None:
+    text = "rollout: {canary: 2, waves: [3, 50%], by: room, failures: 1, busy: {users: ignore, drain-s: 5}}\n"
+    read = rollout(fleet(tmp_path, text))
+    assert (read.canary, read.waves, read.by, read.failures) == (2, [3, "50%"], "room", 1)
+    assert (read.busy.users, read.busy.drain_s, read.busy.requests_within_min) == ("ignore", 5, 10)
+
+
+def test_a_nearer_section_lies_on_that_above(tmp_path: Path) -> None:
+    above = fleet(tmp_path, "rollout: {canary: 2, waves: [1, 2], busy: {drain-s: 5}}\n")
+    below = rollout(fleet(tmp_path / "lab", "rollout: {waves: [4], busy: {users: ignore}}\n", above))
+    assert (below.canary, below.waves) == (2, [4])
+    assert (below.busy.drain_s, below.busy.users) == (5, "ignore")
+    assert rollout(above).busy.users == "defer"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("  canary: -1", "must be at least 0"),
+        ("  canary: 1.5", "must be a whole number"),
+        ("  waves: [0]", "`rollout.waves[0]` is '0'"),
+        ("  waves: [101%]", "share from 1% to 100%"),
+        ("  waves: []", "names no wave"),
+        ("  waves: 25%", "must be a list"),
+        ("  by: Room", "must be a name"),
+        ("  failures: many", "must be a whole number"),
+        ("  unreachable: done", "one of defer, fail"),
+        ("  wake: on", "true or false"),
+        ("  busy: {users: never}", "one of defer, ignore"),
+        ("  busy: {drain_s: 3}", "is written `drain-s`"),
+        ("  busy: {drain-s: -1}", "at least 0"),
+        ("  bye: room", "`bye` is no key of rollout"),
+    ],
+)
+def test_an_error_stands_on_its_line(tmp_path: Path, line: str, words: str) -> None:
+    found = fleet(tmp_path, f"rollout:\n  failures: 0\n{line}\n" if "failures" not in line else f"rollout:\n\n{line}\n")
+    [problem] = found.own_errors
+    assert words in problem.message
+    assert (problem.path, problem.line) == (tmp_path / "fleet.yml", 4)
+    assert problem.fix
+    assert found.errors == (problem,)
+
+
+def test_an_error_of_the_directory_above_is_said_once(tmp_path: Path) -> None:
+    above = fleet(tmp_path, "rollout: {canary: -1}\n")
+    below = fleet(tmp_path / "lab", "rollout: {failures: 2}\n", above)
+    assert len(above.errors) == 1
+    assert below.errors == above.errors
+    assert below.own_errors == ()
