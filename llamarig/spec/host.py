@@ -12,8 +12,7 @@ from llamarig.spec.engine import Engine
 from llamarig.spec.hardware import Cuda, Driver, Gpus, Memory, Os
 from llamarig.spec.models import Model
 from llamarig.spec.service import Service
-
-UserName = Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
+from llamarig.spec.window import WindowText
 
 MacAddress = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")]
 TimeZone = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$")]
@@ -29,6 +28,8 @@ def _ipv4(text: str) -> str:
 
 
 IPv4 = Annotated[str, AfterValidator(_ipv4)]
+UserName = Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
+
 
 class Connection(SpecModel):
     """How the controller reaches the host; ``local`` when it is the controller itself."""
@@ -132,8 +133,8 @@ class HostSpec(SpecModel):
     sleeps as it likes unless it is given."""
     maintenance: Maintenance = Maintenance()
     """When the host may be changed."""
+    wake: Wake | None = None
+    """How the host is woken when it sleeps."""
 
 
 __all__ = ["Connection", "HostSpec", "Kernel", "Maintenance", "Power", "Wake"]
-    wake: Wake | None = None
-    """How the host is woken when it sleeps."""
