@@ -39,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     *network.RULES,
     *process.RULES,
     *controller.RULES,
+    *fleet.RULES,
     *accepted.RULES,
     *unbuilt.RULES,
     *locks.RULES,
