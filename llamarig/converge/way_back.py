@@ -44,12 +44,19 @@ def way_back(host: str, observed: Mapping[str, Any], *, break_lock: bool = False
             "write the former commit or settings into the spec, then apply",
             _FAILED,
         )
-    lock = as_map(observed.get("lock"))
-    if lock and not break_lock and not is_gone(dict(lock)) and not _ran_out(lock):
-        who = f"{printable(lock.get('who'))} on {printable(lock.get('from'))} (process {printable(lock.get('pid'))})"
+    who = held_by(observed)
+    if who and not break_lock:
         fix = "wait until it is done; if that process is gone for good, give --break-lock"
         raise RigError(f"another apply holds this host's lock: {who}", host, fix=fix, code=_FAILED)
     return former
+
+
+def held_by(observed: Mapping[str, Any]) -> str:
+    """Who holds the host's lock; empty when nobody does, its lease ran out, or its process is gone."""
+    lock = as_map(observed.get("lock"))
+    if not lock or is_gone(dict(lock)) or _ran_out(lock):
+        return ""
+    return f"{printable(lock.get('who'))} on {printable(lock.get('from'))} (process {printable(lock.get('pid'))})"
 
 
 _FAILED = ExitCode.HOST_FAILED
