@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,8 @@ import typer
 from llamarig.errors import ExitCode
 
 if TYPE_CHECKING:
-    from llamarig.converge.apply import HostApply
+    from llamarig.cli.apply_view import Progress
+    from llamarig.converge.apply import HostApply, Options
 
 
 def apply(
@@ -26,12 +28,13 @@ def apply(
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Make hosts what their specs say, and prove it."""
-    from llamarig.cli.apply_view import Progress, describe, say_outcome
-    from llamarig.cli.ask import interrupted_by_hand
-    from llamarig.cli.context import emit_json, project_root, select
+    from llamarig.cli.apply_view import Progress, describe, say_outcome, say_refused
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import emit_json, project_root
     from llamarig.converge import apply as work
 
-    loaded = select(hosts or [], all_)
+    loaded = choose(hosts or [], all_)
+    progress = Progress()
     with work.private_directory() as private:
         options = work.Options(
             check=check,
@@ -42,23 +45,35 @@ def apply(
             become_password_file=_become_password(private) if ask_become_pass else None,
         )
         prepared = work.prepare(project_root(), loaded, private, options)
+        say_refused(prepared)
         work.look(prepared, private, full=full)
         if not as_json:
             describe(prepared)
-        progress = Progress()
-        todo = [] if check else work.to_converge(prepared, options)
-        if todo:
-            if not yes:
-                ask_restart(todo)
-            progress.packages = {host.host: host.packages for host in todo}
-            with interrupted_by_hand([host.host for host in todo], "apply"), progress:
-                work.converge(todo, private, options, progress)
+        if not check:
+            ask_and_converge(prepared, private, options, progress, yes=yes)
     if as_json:
         keys = {"new-keys": progress.keys} if progress.keys else {}
         emit_json({"hosts": [host.to_json() for host in prepared], **keys})
     else:
         say_outcome(prepared, progress.keys, check=check)
     raise typer.Exit(int(max((host.error.code for host in prepared if host.error), default=ExitCode.OK)))
+
+
+def ask_and_converge(
+    prepared: list[HostApply], private: Path, options: Options, progress: Progress, *, yes: bool
+) -> None:
+    """Converge the hosts on which something is to be done, after a question where that restarts services."""
+    from llamarig.cli.ask import interrupted_by_hand
+    from llamarig.converge import apply as work
+
+    todo = work.to_converge(prepared, options)
+    if not todo:
+        return
+    if not yes:
+        ask_restart(todo, refused=[host.host for host in prepared if host.refused])
+    progress.packages = {host.host: host.packages for host in todo}
+    with interrupted_by_hand([host.host for host in todo], "apply"), progress:
+        work.converge(todo, private, options, progress)
 
 
 def _become_password(private: Path) -> str:
@@ -70,10 +85,11 @@ def _become_password(private: Path) -> str:
     return str(write_private(private / "become", getpass("sudo password: ") + "\n"))
 
 
-def ask_restart(hosts: list[HostApply]) -> None:
-    """Ask before running services are restarted."""
+def ask_restart(hosts: list[HostApply], refused: Sequence[str] = ()) -> None:
+    """Ask before running services are restarted; ``refused`` hosts are named, since the others go on without them."""
     from llamarig.cli.ask import ask_or_refuse
 
     services = [f"{service} on {host.host}" for host in hosts for service in host.running]
     if services:
-        ask_or_refuse("running services would be restarted: " + ", ".join(services))
+        without = f"without {', '.join(refused)}, refused above: " if refused else ""
+        ask_or_refuse(f"{without}running services would be restarted: " + ", ".join(services))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from llamarig.cli.context import err, out
+from llamarig.cli.host_error import complain
 from llamarig.converge.explain import printable
 
 if TYPE_CHECKING:
@@ -37,6 +38,21 @@ def describe(hosts: list[HostApply]) -> None:
             out().print(f"  [cyan]{action.kind:<10}[/] {escape(action.subject)}  [dim]{escape(action.reason)}[/]")
 
 
+def say_refused(hosts: list[HostApply]) -> None:
+    """Say which hosts are refused and why, before any other is touched; nothing when none is."""
+    refused = [host for host in hosts if host.refused]
+    for host in refused:
+        for error in host.refused:
+            complain(host.host, error, err())
+    if refused:
+        names = ", ".join(host.host for host in refused)
+        err().print(f"[bold red]refused:[/] {escape(names)}; {_going_on(len(hosts) - len(refused))}", soft_wrap=True)
+
+
+def _going_on(others: int) -> str:
+    return f"nothing is touched there, and the other {'host is' if others == 1 else f'{others} hosts are'} gone on with"
+
+
 def _actions(count: int) -> str:
     return f"{count} action{'' if count == 1 else 's'}"
 
@@ -52,13 +68,15 @@ def say_outcome(hosts: list[HostApply], keys: list[dict[str, str]], *, check: bo
         if key["path"]:
             out().print(f"root finds it again in {escape(key['path'])} on {escape(key['host'])}", soft_wrap=True)
     for host in hosts:
-        if host.error is not None:
-            err().print(f"[bold red]error:[/] {escape(str(host.error))}", soft_wrap=True)
+        if host.error is not None and not host.refused:
+            complain(host.host, host.error, err())
         out().print(f"{escape(host.host)}: {_line(host, check)} ({host.seconds:.1f} s)")
 
 
 def _line(host: HostApply, check: bool) -> str:
     actions = len(host.decision.actions) if host.decision else 0
+    if host.refused:
+        return "[bold red]refused[/], nothing was touched"
     if host.error is not None:
         return "[bold red]failed[/]"
     if check and actions:

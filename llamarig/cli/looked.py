@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from llamarig.cli import host_error
 from llamarig.compare import Action, compare, learn
 from llamarig.errors import ExitCode, RigError
 from llamarig.render.wanted import Wanted
@@ -29,17 +30,17 @@ class Looked:
 
     def error_json(self) -> dict[str, str]:
         """The error as JSON; only where there is one."""
-        error = self.error or RigError(what="")
-        return {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
+        return host_error.error_json(self.error or RigError(what=""))
 
 
 def look(hosts: list[str], all_: bool, *, deep: bool = False) -> list[Looked]:
     """The chosen hosts in their order; one that cannot be planned, reached or understood carries its error."""
-    from llamarig.cli.context import project_root, select
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import project_root
     from llamarig.converge.observe import observe_hosts
     from llamarig.converge.wanted import wanted_for
 
-    chosen = select(hosts, all_)
+    chosen = choose(hosts, all_)
     wanted: dict[str, Wanted] = {}
     errors: dict[str, RigError] = {}
     for loaded in chosen:
@@ -77,11 +78,5 @@ def emit(documents: list[dict[str, Any]]) -> None:
 
 def complain(looked: Looked) -> None:
     """The host's error on standard error."""
-    from rich.markup import escape
-
-    from llamarig.cli.context import err
-    from llamarig.compare.text import printable
-
-    shown = "\n".join(printable(line, 2000) for line in str(looked.error).split("\n"))
-    named = shown.startswith((f"{looked.host}:", f"{looked.host} "))
-    err().print(f"[bold red]error:[/] {'' if named else escape(looked.host) + ': '}{escape(shown)}", soft_wrap=True)
+    if looked.error is not None:
+        host_error.complain(looked.host, looked.error)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from llamarig.cli.context import emit_json, out, project_root, select
+from llamarig.cli.host_error import complain, error_json
 from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
     from llamarig.plan import Plan
     from llamarig.spec.host import HostSpec
+
+    Planned = tuple[str, HostSpec | None, Plan | RigError]
 
 
 def plan(
@@ -32,39 +35,73 @@ def plan(
     """Compute memory, arguments and findings before anything is touched."""
     import gc
 
-    from llamarig.plan import plan_json, plan_projects
-
     # Nothing here makes cycles, and looking for some is a sixth of a fleet's plan.
     gc.disable()
     root = project_root()
-    specs = [loaded.spec for loaded in select(hosts or [], all_) if loaded.spec is not None]
     if html is not None and solve is not None:
         raise RigError(what="--html and --solve are two things", fix="run the command once with each")
     if solve is not None or service is not None:
         from llamarig.cli.solve import show_solutions, solutions
 
+        specs = [loaded.spec for loaded in select(hosts or [], all_) if loaded.spec is not None]
         show_solutions(solutions(specs, root, solve, service), json_)
         return
-    plans = plan_projects(specs, root)
+    found = _planned(root, hosts or [], all_)
     if html is not None:
-        _write_pages(specs, plans, html, quiet=json_)
+        _write_pages(found, html, quiet=json_)
     if json_:
-        reports = [plan_json(each) for each in plans]
+        reports = [_document(host, each) for host, _, each in found]
         emit_json(reports[0] if len(reports) == 1 else {"hosts": reports})
     elif html is None:
-        from llamarig.cli.plan_view.terminal import apart, show
-
-        for number, each in enumerate(plans):
-            if number:
-                apart()
-            show(each)
-            if argv:
-                _show_arguments(each)
-    if not all(each.fits and each.known for each in plans):
-        raise typer.Exit(int(ExitCode.FINDING))
+        _print([each for _, _, each in found if not isinstance(each, RigError)], argv=argv)
+    for host, _, each in found:
+        if isinstance(each, RigError):
+            complain(host, each)
+    raise typer.Exit(int(max(_code(each) for _, _, each in found)))
 
 
-def _write_pages(specs: list[HostSpec], plans: list[Plan], target: Path, *, quiet: bool) -> None:
+def _planned(root: Path, hosts: list[str], all_: bool) -> list[Planned]:
+    """Every chosen host with its plan, or the error that stands in its place; raises the error of a single one."""
+    from llamarig.cli.choose import choose
+    from llamarig.plan import plan_each
+    from llamarig.spec.problem import combined
+
+    chosen = choose(hosts, all_)
+    specs = [loaded.spec for loaded in chosen if loaded.spec is not None]
+    plans = iter(plan_each(specs, root))
+    found: list[Planned] = [
+        (loaded.host, loaded.spec, next(plans) if loaded.spec is not None else combined(loaded.errors, loaded.path))
+        for loaded in chosen
+    ]
+    if len(found) == 1 and isinstance(found[0][2], RigError):
+        raise found[0][2]
+    return found
+
+
+def _code(each: Plan | RigError) -> ExitCode:
+    if isinstance(each, RigError):
+        return each.code
+    return ExitCode.OK if each.fits and each.known else ExitCode.FINDING
+
+
+def _document(host: str, each: Plan | RigError) -> dict[str, Any]:
+    from llamarig.plan import plan_json
+
+    return {"host": host, "error": error_json(each)} if isinstance(each, RigError) else plan_json(each)
+
+
+def _print(plans: list[Plan], *, argv: bool) -> None:
+    from llamarig.cli.plan_view.terminal import apart, show
+
+    for number, each in enumerate(plans):
+        if number:
+            apart()
+        show(each)
+        if argv:
+            _show_arguments(each)
+
+
+def _write_pages(planned: list[Planned], target: Path, *, quiet: bool) -> None:
     """A page a host; says where each lies unless ``quiet``."""
     from functools import partial
 
@@ -78,8 +115,10 @@ def _write_pages(specs: list[HostSpec], plans: list[Plan], target: Path, *, quie
     from llamarig.plan.measured import read_measured
 
     root = project_root()
-    paths = page_paths(target, [each.host for each in plans])
-    for spec, found, path in zip(specs, plans, paths, strict=True):
+    paths = page_paths(target, [host for host, _, _ in planned])
+    for (_, spec, found), path in zip(planned, paths, strict=True):
+        if spec is None or isinstance(found, RigError):
+            continue
         planner = partial(plan_host, measured=read_measured(root, spec.host))
         headers = gather_headers(spec, root, known=table(root))
         write_page(path, page(found, spec, headers, planner=planner))

@@ -25,16 +25,17 @@ def rebuild(
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Say what changed, redo what follows from it, reboot where that is needed and allowed, and prove the rest."""
-    from llamarig.cli.apply_view import Progress
+    from llamarig.cli.apply_view import Progress, say_refused
     from llamarig.cli.ask import interrupted_by_hand
-    from llamarig.cli.context import emit_json, project_root, select
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import emit_json, project_root
     from llamarig.converge import apply as work
     from llamarig.converge import rebuild as job
 
-    loaded = select(hosts or [], all_)
+    loaded = choose(hosts or [], all_)
     with work.private_directory() as private:
         options = work.Options(check=check, break_lock=break_lock)
-        prepared = job.prepare(project_root(), loaded, private, options)
+        prepared = job.prepare(project_root(), loaded, private, options, say_refused)
         if not as_json:
             for host in prepared:
                 _show(host)
@@ -45,8 +46,9 @@ def rebuild(
             if not yes:
                 from llamarig.cli.apply import ask_restart
 
-                ask_restart(work.to_converge([host.apply for host in prepared], options))
-            names = [host.host for host in prepared]
+                refused = [host.host for host in prepared if host.apply.refused]
+                ask_restart(work.to_converge([host.apply for host in prepared], options), refused)
+            names = [host.host for host in prepared if not host.apply.refused]
             with interrupted_by_hand(names, "rebuild"):
                 with progress:
                     job.converge(prepared, private, options, progress)

@@ -21,10 +21,11 @@ def verify(
     json_: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Exit 1 when a check fails, 3 when a host cannot be asked."""
-    from llamarig.cli.context import project_root, select
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import project_root
     from llamarig.prove.hosts import prove_hosts
 
-    proofs = prove_hosts(project_root(), select(hosts or [], all_), deep=deep, memory=memory)
+    proofs = prove_hosts(project_root(), choose(hosts or [], all_), deep=deep, memory=memory)
     if json_:
         _print_json(proofs)
     else:
@@ -47,10 +48,11 @@ def _status(proofs: dict[str, Proof]) -> int:
 
 def _print_json(proofs: dict[str, Proof]) -> None:
     from llamarig.cli.context import emit_json
+    from llamarig.cli.host_error import error_json
     from llamarig.errors import RigError
 
     documents = [
-        {"host": host, "checks": [], "error": {"what": proof.what, "why": proof.why, "fix": proof.fix}}
+        {"host": host, "checks": [], "error": error_json(proof)}
         if isinstance(proof, RigError)
         else {"host": host, "checks": [check.to_json() for check in proof]}
         for host, proof in proofs.items()
@@ -66,12 +68,13 @@ def _rank(check: Check) -> int:
 def _print(host: str, proof: Proof) -> None:
     from rich.markup import escape
 
-    from llamarig.cli.context import err, out
+    from llamarig.cli.context import out
+    from llamarig.cli.host_error import complain
     from llamarig.cli.rows import print_rows
     from llamarig.errors import RigError
 
     if isinstance(proof, RigError):
-        err().print(f"[bold red]error:[/] {escape(str(proof))}", soft_wrap=True)
+        complain(host, proof)
         return
     out().print(f"{escape(host)}: {_verdict(proof)}")
     if _never_applied(proof):

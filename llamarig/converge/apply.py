@@ -45,6 +45,8 @@ class HostApply:
     changed: int = 0
     checks: list[dict[str, Any]] = field(default_factory=list)
     error: RigError | None = None
+    refused: list[RigError] = field(default_factory=list)
+    """Why this host is not even looked at; ``error`` is the gravest of them then."""
     seconds: float = 0.0
     converged: bool = False
     """Whether roles ran (False: nothing was to be done, or it was a check)."""
@@ -70,51 +72,58 @@ class HostApply:
 
     def to_json(self) -> dict[str, Any]:
         """The documented form of ``apply --json``."""
-        error = None
-        if self.error is not None:
-            error = {"what": self.error.what, "why": self.error.why, "fix": self.error.fix}
         return {
             "host": self.host,
             "actions": self.decision.to_json()["actions"] if self.decision else [],
             "changed": self.changed,
             "ok": self.error is None,
-            "error": error,
+            "error": _error_json(self.error) if self.error else None,
+            "refused": [_error_json(each) for each in self.refused],
             "checks": self.checks,
             "seconds": round(self.seconds, 2),
         }
 
 
-def prepare(root: Path, hosts: list[LoadedHost], private: Path, options: Options) -> list[HostApply]:
-    """Plan every host and refuse before anything is touched.
+def _error_json(error: RigError) -> dict[str, str]:
+    return {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
 
-    Raises :class:`RigErrors` with all refusals of all hosts.
+
+def prepare(root: Path, hosts: list[LoadedHost], private: Path, options: Options) -> list[HostApply]:
+    """Plan every host and refuse those that must not be applied, before anything is touched.
+
+    A refused host carries its reasons and is left out of all that follows; the others are not held up by it.
+    Raises :class:`RigErrors` with all reasons when every host is refused: then there is nothing to go on with.
     """
-    prepared, errors = [], []
-    for loaded in hosts:
-        try:
-            plan = plan_for(root, loaded)
-            refused = refusals(loaded, plan)
-            errors += refused
-            if refused:
-                continue
-            variables = host_variables(root, loaded, wanted_for(root, loaded, plan), private, deep=options.deep)
-        except RigError as error:
-            errors.append(error)
-            continue
-        if options.become_password_file is not None and variables.get("ansible_become"):
-            variables.setdefault("llamarig_become_password_file", options.become_password_file)
-        prepared.append(HostApply(loaded.host, variables))
-    if errors:
-        raise RigErrors(errors)
+    prepared = [_prepared(root, loaded, private, options) for loaded in hosts]
+    if prepared and all(host.refused for host in prepared):
+        raise RigErrors([error for host in prepared for error in host.refused])
     return prepared
 
 
+def _prepared(root: Path, loaded: LoadedHost, private: Path, options: Options) -> HostApply:
+    try:
+        plan = plan_for(root, loaded)
+        if refused := refusals(loaded, plan):
+            return _refused(loaded.host, refused)
+        variables = host_variables(root, loaded, wanted_for(root, loaded, plan), private, deep=options.deep)
+    except RigError as error:
+        return _refused(loaded.host, [error])
+    if options.become_password_file is not None and variables.get("ansible_become"):
+        variables.setdefault("llamarig_become_password_file", options.become_password_file)
+    return HostApply(loaded.host, variables)
+
+
+def _refused(host: str, errors: list[RigError]) -> HostApply:
+    return HostApply(host, error=max(errors, key=lambda error: error.code), refused=errors)
+
+
 def look(hosts: list[HostApply], private: Path, *, full: bool = False) -> None:
-    """Observe all hosts at once and decide for each."""
+    """Observe all hosts at once and decide for each; those that are refused are not looked at."""
     started = time.monotonic()
-    light = {host.host: {k: v for k, v in host.variables.items() if k != "llamarig_wanted"} for host in hosts}
-    answers = observe_variables(light, private)
-    for host in hosts:
+    asked = [host for host in hosts if not host.refused]
+    light = {host.host: {k: v for k, v in host.variables.items() if k != "llamarig_wanted"} for host in asked}
+    answers = observe_variables(light, private) if light else {}
+    for host in asked:
         answer = answers[host.host]
         host.seconds = time.monotonic() - started
         if isinstance(answer, RigError):

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llamarig.compare.probe_list import probe_list
-from llamarig.converge.connection import connection_variables
+from llamarig.converge.connection import connection_variables, read_password
 from llamarig.converge.wanted import spec_of
+from llamarig.render.site import mirror_of
 from llamarig.render.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -20,11 +21,16 @@ def host_variables(
     """Connection, wanted state and probe list of one host.
 
     ``root`` is the project (origin of relative paths), ``private`` a directory
-    of mode 0700 for pinned host keys; ``deep`` hashes releases and models again.
+    of mode 0700 for pinned host keys; ``deep`` hashes releases and models again. Raises
+    :class:`~llamarig.errors.RigError` when the spec has errors, or its become password cannot be read.
     """
     spec = spec_of(loaded)
+    connection = connection_variables(spec, root, private)
+    if (password_file := connection.get("llamarig_become_password_file")) is not None:
+        # The inventory plugin reads it again, but there one bad file would end the run of all hosts.
+        read_password(password_file)
     return {
-        **connection_variables(spec, root, private),
+        **connection,
         "llamarig_project": str(root),
         "llamarig_os": {"distribution": spec.os.distribution, "release": spec.os.release},
         # As llamarig.compare.reboot.Policy names them.
@@ -33,6 +39,8 @@ def host_variables(
             "idle_minutes": spec.maintenance.idle_minutes,
             "local": spec.connection.type == "local",
         },
+        "llamarig_mirror": mirror_of(spec, root),
+        "llamarig_transfer": {"limit_mib_s": spec.transfer.limit_mib_s or 0},
         "llamarig_wanted": wanted.to_json(),
         "llamarig_probe": {**probe_list(wanted), "deep": deep},
     }

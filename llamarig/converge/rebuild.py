@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,9 +60,17 @@ def table(host: work.HostApply) -> list[Change]:
     return changes(view_of(wanted, host.observed), host.decision.actions)
 
 
-def prepare(root: Path, hosts: list[LoadedHost], private: Path, options: work.Options) -> list[Rebuilt]:
-    """Plan, refuse, look, and tell what changed. Nothing is touched."""
+def prepare(
+    root: Path,
+    hosts: list[LoadedHost],
+    private: Path,
+    options: work.Options,
+    refused: Callable[[list[work.HostApply]], None],
+) -> list[Rebuilt]:
+    """Plan, refuse, look, and tell what changed. ``refused`` gets all hosts before they are looked at, to say which are
+    refused. Nothing is touched."""
     prepared = work.prepare(root, hosts, private, options)
+    refused(prepared)
     work.look(prepared, private)
     return [Rebuilt(host, table(host)) for host in prepared]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llamarig.errors import RigError
+from llamarig.converge.store.releases import Releases
+from llamarig.spec.problem import combined
 
 if TYPE_CHECKING:
     from llamarig.plan.types import Plan
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def spec_of(loaded: LoadedHost) -> HostSpec:
-    """The spec of a host that was loaded without errors."""
+    """The spec of a host; :class:`~llamarig.errors.RigError` with all that is wrong when it has errors."""
     if loaded.spec is None:
-        raise RigError(what="the spec has errors", where=str(loaded.path), fix="run `llamarig check`")
+        raise combined(loaded.errors, loaded.path)
     return loaded.spec
 
 
@@ -29,7 +30,13 @@ def plan_for(project_root: Path, loaded: LoadedHost) -> Plan:
 
 
 def wanted_for(project_root: Path, loaded: LoadedHost, plan: Plan | None = None) -> Wanted:
-    """The wanted state of a host; plans it unless ``plan`` is given."""
-    from llamarig.render import wanted_state  # noqa: PLC0415 - rendering is heavy, many verbs do without
+    """The wanted state of a host; plans it unless ``plan`` is given.
 
-    return wanted_state(spec_of(loaded), plan or plan_for(project_root, loaded), project_root)
+    A release that the controller holds is copied: the host then needs neither compiler nor toolkit.
+    """
+    from llamarig.render import wanted_state  # noqa: PLC0415 - rendering is heavy, many verbs do without
+    from llamarig.render.build import copied  # noqa: PLC0415 - as above
+
+    wanted = wanted_state(spec_of(loaded), plan or plan_for(project_root, loaded), project_root)
+    held = Releases.default().get(wanted.release.id)
+    return wanted if held is None else copied(wanted, held.sha256, held.size)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from llamarig.errors import RigError
 from llamarig.plan.headers import plan_project
 from llamarig.plan.types import Plan
 from llamarig.spec.host import HostSpec
@@ -21,14 +22,25 @@ _work: tuple[Sequence[HostSpec], Path] | None = None
 
 
 def plan_projects(specs: Sequence[HostSpec], project_root: Path) -> list[Plan]:
-    """A plan a spec, in their order; nothing is kept from one host to the next.
+    """A plan a spec, in their order.
 
     Raises the first error of a host whose headers or measurement cannot be read.
     """
+    plans: list[Plan] = []
+    for each in plan_each(specs, project_root):
+        if isinstance(each, RigError):
+            raise each
+        plans.append(each)
+    return plans
+
+
+def plan_each(specs: Sequence[HostSpec], project_root: Path) -> list[Plan | RigError]:
+    """A plan a spec, in their order, or the error of a host that cannot be planned; nothing is kept from one host to
+    the next."""
     global _work  # noqa: PLW0603 - children are forked and read it; it lives for this call alone
     cores = len(os.sched_getaffinity(0))
     if len(specs) < WORTHWHILE or cores < 2 or "fork" not in multiprocessing.get_all_start_methods():  # noqa: PLR2004 - one core has nobody to share with
-        return [plan_project(spec, project_root) for spec in specs]
+        return [_plan_or_error(spec, project_root) for spec in specs]
     _work = specs, project_root
     try:
         with multiprocessing.get_context("fork").Pool(cores) as pool:
@@ -37,8 +49,15 @@ def plan_projects(specs: Sequence[HostSpec], project_root: Path) -> list[Plan]:
         _work = None
 
 
-def _planned(number: int) -> Plan:
+def _planned(number: int) -> Plan | RigError:
     if _work is None:
         raise RuntimeError("a child has nothing to plan")
     specs, project_root = _work
-    return plan_project(specs[number], project_root)
+    return _plan_or_error(specs[number], project_root)
+
+
+def _plan_or_error(spec: HostSpec, project_root: Path) -> Plan | RigError:
+    try:
+        return plan_project(spec, project_root)
+    except RigError as error:
+        return error

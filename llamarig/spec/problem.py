@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,3 +44,13 @@ class SpecProblem:
     def to_error(self) -> RigError:
         """The same as the error type that every command prints."""
         return RigError(what=self.message, where=f"{self.path}:{self.line}", fix=self.fix)
+
+
+def combined(problems: Sequence[SpecProblem], path: Path) -> RigError:
+    """All that is wrong with the spec at ``path`` as one error, for what tells one error a host."""
+    each = list(dict.fromkeys(problems))
+    if len(each) == 1:
+        return each[0].to_error()
+    told = "\n".join(f"{problem.path}:{problem.line}: {problem.message}" for problem in each)
+    what = f"the spec has {len(each)} errors" if each else "the spec has errors"
+    return RigError(what=what, where=str(path), why=told, fix="`llamarig check` shows them with a fix each")

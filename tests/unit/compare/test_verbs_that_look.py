@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from llamarig.cli import context, looked
+from llamarig.cli import choose, looked
 from llamarig.cli.diff import diff
 from llamarig.cli.drift import drift
 from llamarig.cli.status import status
@@ -203,7 +203,7 @@ def test_looking_keeps_the_order_and_each_hosts_own_error(monkeypatch: pytest.Mo
         assert deep
         return {"demo": case.observed, "away": AWAY, "strange": {"schema": 99}}
 
-    monkeypatch.setattr(context, "select", lambda *_: loaded)
+    monkeypatch.setattr(choose, "choose", lambda *_: loaded)
     monkeypatch.setattr("llamarig.converge.wanted.wanted_for", wanted_for)
     monkeypatch.setattr("llamarig.converge.observe.observe_hosts", observe_hosts)
     found = looked.look([], all_=True, deep=True)

@@ -170,7 +170,7 @@ def test_no_means_no(monkeypatch: pytest.MonkeyPatch, answer: bool, goes_on: boo
 def test_the_json_form_has_the_documented_keys() -> None:
     error = RigError("it broke", "demo", "why", "fix")
     document = host(EDITED, error=error).to_json()
-    assert set(document) == {"host", "actions", "changed", "ok", "error", "checks", "seconds"}
+    assert set(document) == {"host", "actions", "changed", "ok", "error", "refused", "checks", "seconds"}
     assert document["ok"] is False
-    assert document["error"] == {"what": "it broke", "why": "why", "fix": "fix"}
+    assert document["error"] == {"what": "it broke", "where": "demo", "why": "why", "fix": "fix"}
     assert document["actions"][0]["subject"] == "/etc/x[bold]"

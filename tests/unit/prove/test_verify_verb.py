@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from llamarig.cli import context, verify
+from llamarig.cli import choose, context, verify
 from llamarig.converge.run import HostOutcome, Run
 from llamarig.errors import ExitCode, RigError
 from llamarig.prove import Check
@@ -23,7 +23,7 @@ AWAY = RigError("the host cannot be reached", "b", "no route", "is it on?", Exit
 
 def run(monkeypatch: pytest.MonkeyPatch, proofs: dict[str, Any], **options: Any) -> int:
     monkeypatch.setattr("llamarig.prove.hosts.prove_hosts", lambda *_words, **_named: proofs)
-    monkeypatch.setattr(context, "select", lambda hosts, *_words: hosts)
+    monkeypatch.setattr(choose, "choose", lambda hosts, *_words: hosts)
     context._console.cache_clear()
     with pytest.raises(typer.Exit) as ended:
         verify.verify(list(proofs), **options)
