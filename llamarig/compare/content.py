@@ -22,13 +22,14 @@ _NAMED = 3
 def release(view: View) -> Iterator[Action]:
     """The wanted build: missing, or with a file that is not as it was built.
 
-    Building it where it was missing restarts nothing, the switch does; mending
-    the one that runs restarts all services.
+    Building or copying it where it was missing restarts nothing, the switch
+    does; mending the one that runs restarts all services.
     """
     wanted = view.wanted.release
     seen = view.release(wanted.id)
     if not seen:
-        yield Action("release", wanted.id, "is not built", expected=wanted.id, observed="absent")
+        why = "is not built" if wanted.artifact is None else "is not there, and is copied from the controller"
+        yield Action("release", wanted.id, why, expected=wanted.id, observed="absent")
         return
     wrong = _release_wrong(view)
     if wrong:
@@ -37,7 +38,7 @@ def release(view: View) -> Iterator[Action]:
         yield Action(
             "release",
             wanted.id,
-            "; ".join(wrong[:_NAMED]) + more,
+            "; ".join(wrong[:_NAMED]) + more + ("; it is copied from the controller" if wanted.artifact else ""),
             expected="as built",
             observed=wrong[0],
             restarts=tuple(service.name for service in view.wanted.services) if runs else (),

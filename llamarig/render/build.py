@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from llamarig.render.release import release_id
 from llamarig.render.toolkit import compiler_policy, host_compiler, prefix
-from llamarig.render.wanted import WantedPatch, WantedRelease
+from llamarig.render.wanted import TOOLKITS, Wanted, WantedArtifact, WantedPatch, WantedRelease
 from llamarig.spec.engine import Engine, Patch
 from llamarig.spec.host import HostSpec
 
 TARGETS = ("llama-server", "llama-fit-params", "llama-bench")
 _SDIST_SUBDIR = "vendor/llama.cpp"
+_BUILDS = ("ccache", "cmake", "g++", "gcc", "libc6-dev", "ninja-build")
+"""Packages that a host needs only to build. What the engine links of OpenSSL comes with ca-certificates."""
 
 
 def packages(spec: HostSpec) -> dict[str, str | None]:
@@ -20,12 +23,27 @@ def packages(spec: HostSpec) -> dict[str, str | None]:
     Sources come from the controller, so the host needs no git. The engine's libraries are linked against
     ``libgomp.so.1``, which would otherwise be there only as long as the compiler is.
     """
-    names = ["ca-certificates", "ccache", "cmake", "g++", "gcc", "libc6-dev", "libgomp1", "ninja-build", "python3"]
+    names = ["ca-certificates", "libgomp1", "python3", *_BUILDS]
     if spec.engine.build.openssl:
         names.append("libssl-dev")
     if spec.engine.patches:
         names.append("patch")
     return dict.fromkeys(sorted(names))
+
+
+def copied(wanted: Wanted, sha256: str, size: int) -> Wanted:
+    """The same host where its release is copied, not built: no compiler is wanted there, and no toolkit.
+
+    ``sha256`` and ``size`` (bytes) are those of the packed release. What is installed already stays.
+    """
+    only_builds = {*_BUILDS, "libssl-dev", "patch"}
+    return replace(
+        wanted,
+        release=replace(wanted.release, artifact=WantedArtifact(sha256, size)),
+        packages={name: version for name, version in wanted.packages.items() if name not in only_builds},
+        directories=tuple(entry for entry in wanted.directories if entry[0] != TOOLKITS),
+        toolkit=None,
+    )
 
 
 def _switch(value: bool) -> str:
@@ -64,8 +82,9 @@ def cmake_options(spec: HostSpec) -> dict[str, str]:
             options |= {
                 "CMAKE_CUDA_COMPILER": f"{place}/bin/nvcc",
                 "CUDAToolkit_ROOT": place,
-                # The engine runs with the libraries of the toolkit that built it, wherever another one lies.
-                "CMAKE_INSTALL_RPATH": f"{options['CMAKE_INSTALL_RPATH']};{place}/lib64",
+                # A release carries the toolkit's libraries that it needs beside its own (rig_release): it runs where
+                # no toolkit is. The linker alone still finds them in the prefix.
+                "CMAKE_EXE_LINKER_FLAGS": f"-Wl,-rpath-link,{place}/lib64",
             }
     for name, value in sorted(engine.build.options.items()):
         options[name] = _switch(value) if isinstance(value, bool) else value

@@ -55,8 +55,7 @@ def needs(params: dict[str, Any]) -> list[tuple[Path, int, str]]:
     if params.get("toolkit_mib"):
         found.append((Path(params["build_root"]), params["toolkit_mib"] * MIB, "CUDA toolkit and its parts"))
     if release and not (Path(params["releases"]) / release["id"] / "provenance.json").exists():
-        found.append((Path(params["build_root"]), params["build_mib"] * MIB, "source and build"))
-        found.append((Path(params["releases"]), params["release_mib"] * MIB, f"release {release['id']}"))
+        found += _copied(params) if release.get("artifact") else _built(params)
     for model in params["models"]:
         # Beside the files by content, as the role models has it: on the file system of the models.
         incoming = Path(model["path"]).parent.parent / "incoming"
@@ -64,6 +63,24 @@ def needs(params: dict[str, Any]) -> list[tuple[Path, int, str]]:
         if missing:
             found.append((incoming, missing, f"model {Path(model['links'][0]).name}"))
     return found
+
+
+def _built(params: dict[str, Any]) -> list[tuple[Path, int, str]]:
+    return [
+        (Path(params["build_root"]), params["build_mib"] * MIB, "source and build"),
+        (Path(params["releases"]), params["release_mib"] * MIB, f"release {params['release']['id']}"),
+    ]
+
+
+def _copied(params: dict[str, Any]) -> list[tuple[Path, int, str]]:
+    """A packed release lies beside the builds until it is unpacked, and a tar without compression grows no more."""
+    artifact, name = params["release"]["artifact"], params["release"]["id"]
+    incoming, size = Path(params["build_root"]).parent / "incoming", int(artifact["size"])
+    arrived = size_of(incoming / f"{artifact['sha256']}.part")
+    return [
+        (incoming, max(0, size - arrived), "the packed release"),
+        (Path(params["releases"]), size, f"release {name}"),
+    ]
 
 
 def _missing(model: dict[str, Any], incoming: Path) -> int:

@@ -5,26 +5,33 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import stat
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.rig_disk import exchange, open_plain, sha256_of, sync, write_whole
+from ansible.module_utils.rig_disk import exchange, sha256_of, sync, write_whole
+from ansible.module_utils.rig_release_files import copy_build, copy_toolkit, problems_of
+from ansible.module_utils.rig_release_run import Terms, check, linked, stand_in
+from ansible.module_utils.rig_release_tar import pack, unpack_release
+from ansible.module_utils.rig_unpack import RefusedError
 
 DOCUMENTATION = r"""
 module: rig_release
 short_description: Install a build as a release, or check one
 description:
   - C(checked) compares every file of a release with its provenance.json and reports C(intact) and C(problems).
-  - C(present) copies programs and libraries of a build beside the releases, checks them (all libraries found, the
-    version shows the label), writes provenance.json, and renames the whole into place. An intact one is left alone.
+  - C(present) copies programs and libraries of a build beside the releases, with those libraries of the toolkit that
+    they link, checks them (all libraries found, the version shows the label), writes provenance.json, and renames the
+    whole into place. An intact one is left alone.
+  - C(packed) writes an intact release as one plain tar, the same bytes for the same release.
+  - C(received) unpacks such a tar beside the releases and checks its hash, every file, its provenance, its libraries
+    and its label before it is renamed into place.
+  - A release brings the toolkit's libraries along and never the driver's C(libcuda.so.1). Where no driver is, that
+    one may be missing, and the server is asked with the toolkit's stand-in for it.
 options:
-  state: {description: What to do., type: str, choices: [checked, present], default: present}
+  state: {description: What to do., type: str, choices: [checked, present, packed, received], default: present}
   id: {description: Id of the release., type: str, required: true}
   releases: {description: Directory of the releases., type: path, default: /opt/llamarig/releases}
   build: {description: Directory in which the build left C(bin)., type: path}
@@ -34,108 +41,21 @@ options:
   patches: {description: The patches of the source in order., type: list, elements: dict, default: []}
   force: {description: Whether to replace one that agrees with its own provenance.json., type: bool, default: false}
   user: {description: Who runs the new binary for the checks., type: str, default: llamarig-build}
+  cuda: {description: Whether the release needs the driver's library., type: bool, default: false}
+  toolkit: {description: Prefix of the toolkit whose libraries it links., type: path}
+  archive: {description: The packed release; written by C(packed) and read by C(received)., type: path}
+  sha256: {description: Hash of the packed release as the controller has it., type: str}
+  size: {description: Bytes of the packed release., type: int}
+  inputs: {description: What provenance.json must say the release was built from., type: dict, default: {}}
 """
 
 RETURN = r"""
 intact: {description: Whether the release is whole., type: bool, returned: success}
 problems: {description: What is wrong with it., type: list, returned: success}
+asked: {description: Whether the server itself has shown its label., type: bool, returned: present and received}
+sha256: {description: Hash of the packed release., type: str, returned: packed}
+size: {description: Bytes of the packed release., type: int, returned: packed}
 """
-
-LIBRARY = re.compile(r"^lib[\w.+-]+\.so(\.\d+)*$")
-
-
-class RefusedError(Exception):
-    """The build cannot become a release; the text says why."""
-
-
-def problems_of(release: Path) -> list[str]:
-    """What differs between a release and its provenance.json; empty when it is intact."""
-    try:
-        with os.fdopen(open_plain(release / "provenance.json"), "rb") as file:
-            files = dict(json.load(file)["files"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return [f"provenance.json cannot be read: {error}"]
-    found = []
-    for name, digest in sorted(files.items()):
-        path = release / name
-        try:
-            owner = path.stat(follow_symlinks=False)
-            if sha256_of(path) != digest:
-                found.append(f"{name}: the content differs")
-            elif owner.st_uid != os.geteuid() or owner.st_mode & 0o022:
-                found.append(f"{name}: others than root may write it")
-        except OSError as error:
-            found.append(f"{name}: {error.strerror}")
-    return [*found, *_extra(release, set(files) | {"provenance.json"})]
-
-
-def _extra(release: Path, known: set[str]) -> Iterator[str]:
-    """What lies in a release beside its files, and links in it that lead anywhere but to one of them."""
-    for path in sorted(release.rglob("*")):
-        name = str(path.relative_to(release))
-        if path.is_symlink() and name not in known:
-            target = path.resolve()
-            if not target.is_relative_to(release.resolve()):
-                yield f"{name}: leads out of the release"
-            elif not target.is_file():
-                yield f"{name}: leads nowhere"
-        elif not path.is_dir() and name not in known:
-            yield f"{name}: does not belong to the release"
-
-
-def _sandboxed(user: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a new binary as the build user, without network and with an empty environment."""
-    drop = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
-    return subprocess.run(  # noqa: S603 - no shell, and a user without rights
-        ["/usr/bin/unshare", "--net", *drop, *command],
-        capture_output=True, text=True, errors="replace", check=False, timeout=120, cwd="/",
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"},
-    )  # fmt: skip
-
-
-def _copy(source: Path, target: Path, mode: int) -> None:
-    with os.fdopen(open_plain(source), "rb") as reader, target.open("xb") as writer:
-        shutil.copyfileobj(reader, writer, 1 << 20)
-        os.fchmod(writer.fileno(), mode)
-        writer.flush()
-        os.fsync(writer.fileno())
-
-
-def _copy_build(build: Path, programs: list[str], target: Path) -> list[str]:
-    """Copy programs, libraries and their soname links; returns the names of the real files."""
-    if (build / "bin").is_symlink() or not (build / "bin").is_dir():
-        raise RefusedError(f"{build / 'bin'} is no directory of its own")
-    for folder in ("bin", "lib"):
-        (target / folder).mkdir(mode=0o755)
-    names = []
-    for program in programs:
-        _copy(build / "bin" / program, target / "bin" / program, 0o755)
-        names.append(f"bin/{program}")
-    for entry in sorted((build / "bin").iterdir()):
-        if not LIBRARY.match(entry.name):
-            continue
-        if entry.is_symlink():
-            leads_to = os.readlink(entry)  # noqa: PTH115 - the text as it stands
-            if not LIBRARY.match(leads_to):
-                raise RefusedError(f"the link {entry.name} leads to {leads_to[:200]!r}, not to a library beside it")
-            (target / "lib" / entry.name).symlink_to(leads_to)
-        elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-            _copy(entry, target / "lib" / entry.name, 0o755)
-            names.append(f"lib/{entry.name}")
-    return names
-
-
-def _check(target: Path, names: list[str], params: dict[str, Any]) -> None:
-    for name in names:
-        listed = _sandboxed(params["user"], "ldd", str(target / name))
-        missing = [line.strip() for line in listed.stdout.splitlines() if "not found" in line]
-        if missing:
-            raise RefusedError(f"{name} lacks libraries: {'; '.join(missing)}")
-    server = str(target / "bin/llama-server")
-    version = _sandboxed(params["user"], server, "--version")
-    shown = version.stdout + version.stderr
-    if version.returncode != 0 or params["label"] not in shown:
-        raise RefusedError(f"{server} --version does not show {params['label']!r} but: {shown.strip()[:1000]}")
 
 
 def _tool(*command: str) -> str:
@@ -160,15 +80,45 @@ def _provenance(params: dict[str, Any], files: dict[str, str]) -> dict[str, Any]
     }
 
 
-def _install(params: dict[str, Any], release: Path) -> None:
+def _brought(params: dict[str, Any], target: Path) -> list[str]:
+    """Copy what the release's files link of the toolkit; the loader is asked with the toolkit's directories at hand."""
+    if not params["toolkit"]:
+        return []
+    prefix = Path(params["toolkit"])
+    with stand_in(prefix) as stub:
+        places = [*stub, *(str(prefix / lib) for lib in ("lib", "lib64") if (prefix / lib).is_dir())]
+        own = [str(path.relative_to(target)) for path in sorted(target.glob("*/*")) if not path.is_symlink()]
+        return copy_toolkit(linked(target, own, params["user"], places), prefix, target)
+
+
+def _checked(params: dict[str, Any], target: Path, names: list[str]) -> bool:
+    toolkit = Path(params["toolkit"]) if params["toolkit"] else None
+    return check(target, names, Terms(params["user"], params["label"], params["cuda"], toolkit))
+
+
+def _made(params: dict[str, Any], target: Path) -> bool:
+    """A release out of a build."""
+    names = copy_build(Path(params["build"]), params["programs"], target)
+    names += _brought(params, target)
+    asked = _checked(params, target, names)
+    files = {name: sha256_of(target / name) for name in names}
+    write_whole(target / "provenance.json", json.dumps(_provenance(params, files), indent=1).encode())
+    return asked
+
+
+def _received(params: dict[str, Any], target: Path) -> bool:
+    """A release out of a packed one."""
+    wanted = {"release": params["id"], "label": params["label"], "inputs": params["inputs"]}
+    files = unpack_release(Path(params["archive"]), params["sha256"], params["size"], wanted, target)
+    return _checked(params, target, sorted(files))
+
+
+def _install(params: dict[str, Any], release: Path) -> bool:
     target = release.with_name(f".{release.name}.tmp")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(mode=0o755, parents=True)
     try:
-        names = _copy_build(Path(params["build"]), params["programs"], target)
-        _check(target, names, params)
-        files = {name: sha256_of(target / name) for name in names}
-        write_whole(target / "provenance.json", json.dumps(_provenance(params, files), indent=1).encode())
+        asked = _received(params, target) if params["state"] == "received" else _made(params, target)
         for folder in (target / "bin", target / "lib", target):
             sync(folder)
         if release.exists():
@@ -178,24 +128,35 @@ def _install(params: dict[str, Any], release: Path) -> None:
         sync(release.parent)
     finally:
         shutil.rmtree(target, ignore_errors=True)
+    return asked
 
 
 def _run(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     release = Path(params["releases"]) / params["id"]
+    if params["state"] == "packed":
+        if module.check_mode:
+            return {"changed": True, "sha256": "", "size": 0}
+        sha256, size = pack(release, Path(params["archive"]))
+        return {"changed": True, "sha256": sha256, "size": size}
     problems = problems_of(release) if release.exists() else ["it is not there"]
     replace = bool(problems) or params["force"]
     if params["state"] == "checked" or not replace:
         return {"changed": False, "intact": not problems, "problems": problems}
+    answer = {"changed": True, "intact": not module.check_mode, "problems": problems}
     if not module.check_mode:
-        _install(params, release)
-    return {"changed": True, "intact": not module.check_mode, "problems": problems}
+        answer["asked"] = _install(params, release)
+    return answer
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["checked", "present"], "default": "present"},
+            "state": {
+                "type": "str",
+                "choices": ["checked", "present", "packed", "received"],
+                "default": "present",
+            },
             "id": {"type": "str", "required": True},
             "releases": {"type": "path", "default": "/opt/llamarig/releases"},
             "build": {"type": "path"},
@@ -205,8 +166,18 @@ def main() -> None:
             "patches": {"type": "list", "elements": "dict", "default": []},
             "force": {"type": "bool", "default": False},
             "user": {"type": "str", "default": "llamarig-build"},
+            "cuda": {"type": "bool", "default": False},
+            "toolkit": {"type": "path"},
+            "archive": {"type": "path"},
+            "sha256": {"type": "str"},
+            "size": {"type": "int"},
+            "inputs": {"type": "dict", "default": {}},
         },
-        required_if=[("state", "present", ["build", "label"])],
+        required_if=[
+            ("state", "present", ["build", "label"]),
+            ("state", "packed", ["archive"]),
+            ("state", "received", ["archive", "sha256", "size", "label", "inputs"]),
+        ],
         supports_check_mode=True,
     )
     os.umask(0o022)

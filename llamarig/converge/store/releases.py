@@ -58,7 +58,7 @@ class Releases:
     def get(self, release: str) -> Held | None:
         """What is held of a release id; None when nothing is, or its file is gone or of another size.
 
-        Costs one look at two files: the content is hashed where it is used (:meth:`file`).
+        Costs a look at two files: the content is hashed when it is sent (:meth:`file`).
         """
         try:
             note = json.loads(self._note(release).read_text(encoding="utf-8"))
@@ -70,17 +70,18 @@ class Releases:
             return None
         return held if sound else None
 
-    def file(self, held: Held) -> Path:
-        """The packed file, hashed once more.
+    def file(self, wanted: Mapping[str, Any]) -> Path:
+        """The packed file of a release that is to be copied (``wanted`` with ``artifact``), hashed once more.
 
-        Raises :class:`RigError` when it was damaged since; it is forgotten then, and the next run builds.
+        Raises :class:`RigError` when it is gone or damaged; it is forgotten then, and the next run builds.
         """
-        path = self.shelf.get(held.sha256, held.size)
+        release, artifact = str(wanted["id"]), wanted["artifact"]
+        path = self.shelf.get(str(artifact["sha256"]), int(artifact["size"]))
         if path is None:
-            self.forget(held.release)
+            self.forget(release)
             raise RigError(
-                what="the copy of the release that the controller held was damaged, and is thrown away",
-                where=f"{held.release}, fetched from {held.origin} on {held.at}",
+                what="the packed release that the controller held is gone or damaged",
+                where=release,
                 fix="run the same command again: the release is built, or fetched from a host that has it",
                 code=ExitCode.HOST_FAILED,
             )
