@@ -23,14 +23,17 @@ def _some(sizes: list[WaveSize]) -> list[WaveSize]:
 class Busy(SpecModel):
     """When a host is in use, so that it is left for later."""
 
+    requests: Literal["drain", "defer", "ignore"] = "drain"
+    """``drain``: running requests are waited for. ``defer``: a host that answers one, or had one of late, is left for
+    later. ``ignore``: the servers are not asked."""
     requests_within_min: Annotated[int, Field(ge=0, le=1440)] = 10
-    """Minutes back in which a request counts; 0 for those alone that are answered right now. A host's own
+    """With ``defer``: minutes back in which a request counts, 0 for running ones alone. A host's own
     ``maintenance.idle-minutes`` comes first."""
+    drain_s: Annotated[int, Field(ge=0, le=3600)] = 300
+    """With ``drain``: seconds that are waited at most; a host that still answers requests then is deferred. Servers
+    take new requests meanwhile: they have no way to refuse those alone."""
     users: Literal["defer", "ignore"] = "defer"
     """Whether somebody who is logged in keeps the host from being changed."""
-    drain_s: Annotated[int, Field(ge=0, le=86400)] = 300
-    """Seconds for which running requests are waited for; a host that still answers some then is deferred. 0 does not
-    wait. The server takes new requests meanwhile: it has no way to refuse them alone."""
 
 
 class Rollout(SpecModel):
@@ -43,8 +46,8 @@ class Rollout(SpecModel):
     """Hosts of each wave behind the canary: a number, or a share of all hosts beyond the canary, rounded up. The last
     one repeats until no host is left."""
     by: Name | None = None
-    """A label, such as ``room``: of the hosts that share a value of it, a wave takes half at most, so that the others
-    go on serving; a host that is alone with its value, or has none, goes when it comes to it."""
+    """A label, such as ``room``: of the hosts that share a value of it, a wave takes half at most, the canary too, so
+    that the others go on serving; a host that is alone with its value, or has none, goes when its turn comes."""
     failures: Annotated[int, Field(ge=0, le=10000)] = 0
     """Failed hosts that the whole rollout may have; one more stops it."""
     unreachable: Literal["defer", "fail"] = "defer"
