@@ -48,17 +48,17 @@ def check(
 
 def _chosen(paths: list[Path]) -> Project:
     """What the arguments name, as one project; each host once."""
-    from llamarig.cli.context import project_root
-    from llamarig.spec.load import Project, load_project
+    from llamarig.cli.context import load, project_root
+    from llamarig.spec.load import Project
 
     if not paths:
-        return load_project(project_root())
+        return load()
     whole = Project(project_root(), [])
     for path in paths:
         if path.exists() or path.suffix or len(path.parts) > 1:
             part = _load(path.resolve())
         else:
-            part = Project(project_root(), [load_project(project_root()).named(str(path))])
+            part = Project(project_root(), [load().named(str(path))])
         whole.errors += [each for each in part.errors if each not in whole.errors]
         known = {host.path for host in whole.hosts}
         whole.hosts += [host for host in part.hosts if host.path not in known]
@@ -66,8 +66,10 @@ def _chosen(paths: list[Path]) -> Project:
 
 
 def _load(path: Path) -> Project:
+    from llamarig.cli.context import overlay
     from llamarig.spec.load import load_files, load_project
 
+    laid = overlay()
     if not path.exists():
         raise RigError(what="no such file or directory", where=str(path), fix="name a spec file, a directory or a host")
     if path.name == "fleet.yml":
@@ -75,10 +77,10 @@ def _load(path: Path) -> Project:
     inventory = next((each for each in (path, *path.parents) if each.name == _INVENTORY and each.is_dir()), None)
     if path.is_dir():
         if inventory is None or (path / _INVENTORY).is_dir():
-            return load_project(path)
-        return load_files(inventory.parent, sorted(path.rglob("*.yml")), inventory)
+            return load_project(path, laid)
+        return load_files(inventory.parent, sorted(path.rglob("*.yml")), inventory, laid)
     top = inventory if inventory is not None else path.parent
-    return load_files(top.parent if inventory is not None else top, [path], top)
+    return load_files(top.parent if inventory is not None else top, [path], top, laid)
 
 
 def _near(path: Path) -> str:

@@ -13,9 +13,11 @@ from llamarig.errors import RigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from llamarig.spec.load import LoadedHost
+    from llamarig.spec.load import LoadedHost, Project
+    from llamarig.spec.overlay import Overlay
 
 _project = Path()
+_overlay: Path | None = None
 _printed = False
 
 
@@ -23,6 +25,48 @@ def set_project(path: Path) -> None:
     """Remember ``-C DIR`` for the verb that runs next."""
     global _project  # noqa: PLW0603 - one process runs one verb; typer's context would have to reach every helper
     _project = path
+
+
+def set_overlay(path: Path | None) -> None:
+    """Remember ``--overlay FILE`` for the verb that runs next."""
+    global _overlay  # noqa: PLW0603 - as above
+    _overlay = path
+
+
+def overlay() -> Overlay | None:
+    """The overlay that is laid on a spec; raises :class:`~llamarig.errors.RigErrors` when the file is none."""
+    from llamarig.spec.overlay import read_overlay
+
+    return None if _overlay is None else read_overlay(_overlay.absolute())
+
+
+def refuse_overlay(verb: str) -> None:
+    """For verbs that write specs or look at none: with an overlay they would write what only stands in."""
+    if _overlay is not None:
+        raise RigError(
+            what=f"{verb} takes no --overlay",
+            where=str(_overlay),
+            why="an overlay stands in for values of a spec, and is written into none",
+            fix=f"run {verb} without it",
+        )
+
+
+def load() -> Project:
+    """All specs of the project, with the overlay on the one that it is for; says so on standard error.
+
+    Raises :class:`RigError` when no spec is the one that the overlay names.
+    """
+    from rich.markup import escape
+
+    from llamarig.spec.load import load_project
+
+    given = overlay()
+    project = load_project(project_root(), given)
+    if given is not None:
+        project.named(given.host)
+        told = f"overlay: {given.path} stands in for {len(given.replaced)} values of {given.host}"
+        err().print(f"[yellow]{escape(told)}[/]", soft_wrap=True)
+    return project
 
 
 def project_root() -> Path:
@@ -70,8 +114,6 @@ def select(hosts: list[str], all_: bool) -> list[LoadedHost]:
     Raises :class:`RigError` when none or an unknown one is named, and
     :class:`~llamarig.errors.RigErrors` with every error of the chosen specs.
     """
-    from llamarig.spec.load import load_project
-
     if bool(hosts) == all_:
         raise RigError(what="name one or more hosts, or give --all", fix="for example: llamarig plan demo")
-    return load_project(project_root()).valid(None if all_ else hosts)
+    return load().valid(None if all_ else hosts)

@@ -36,11 +36,12 @@ def init(
     json_: Annotated[bool, typer.Option("--json", help="Print what was seen as JSON, too.")] = False,
 ) -> None:
     """Never overwrites a file, and never trusts a host key that your known_hosts does not hold."""
-    from llamarig.cli.context import emit_json, err, out, project_root
+    from llamarig.cli.context import emit_json, err, out, project_root, refuse_overlay
     from llamarig.converge.discover.look import look
     from llamarig.converge.discover.spec_text import compose
     from llamarig.errors import RigError
 
+    refuse_overlay("init")
     if local == (address is not None):
         raise RigError("name one machine, or give --local", fix="for example: llamarig init box.lan")
     root = project_root()

@@ -24,13 +24,14 @@ def lock(
     json_: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Exit 1 when --check found something to write; problems come after what could be locked."""
-    from llamarig.cli.context import project_root, select
+    from llamarig.cli.context import project_root, refuse_overlay, select
     from llamarig.converge.locking.files import Finder
     from llamarig.converge.locking.lock import lock_hosts
     from llamarig.converge.locking.on_host import asker
     from llamarig.converge.store.shelf import Shelf
     from llamarig.errors import ExitCode, RigErrors
 
+    refuse_overlay("lock")
     if known_files:
         from llamarig.cli.lock_known import lock_known
 

@@ -37,7 +37,8 @@ VERBS: dict[str, str] = {
 """Every verb that is built, with its line of help; each lives in ``llamarig/cli/<verb>.py``."""
 
 _STDOUT = 1
-_PROJECT = ("-C", "--project")
+_FIRST = {"-C": "--project", "--project": "--project", "--overlay": "--overlay"}
+"""Options of the whole command, by every way to write them."""
 UNBUILT = ("logs", "bench", "tune", "rollout", "mirror", "gc", "remove", "keys")
 """Verbs that the design names and this version does not have."""
 
@@ -116,30 +117,36 @@ app = typer.Typer(
 @app.callback()
 def _root(
     project: Annotated[Path, typer.Option("-C", "--project", help="The project's directory.")] = Path(),
+    overlay: Annotated[
+        Path | None, typer.Option("--overlay", help="Lay the values of this file on the spec of the host it names.")
+    ] = None,
     _show: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    from llamarig.cli.context import set_project
+    from llamarig.cli.context import set_overlay, set_project
 
     set_project(project)
+    set_overlay(overlay)
 
 
-def _project_first(argv: list[str]) -> list[str]:
-    """Allow ``-C DIR`` after the verb as well: it always belongs to the whole command, and is given once."""
-    given, rest, words = [], [], iter(argv)
+def _whole_first(argv: list[str]) -> list[str]:
+    """Allow ``-C DIR`` and ``--overlay FILE`` after the verb as well: they belong to the whole command, each once."""
+    given: dict[str, list[str]] = {}
+    rest, words = [], iter(argv)
     for word in words:
-        if word in _PROJECT and (value := next(words, None)) is not None:
-            given.append(("--project", value))
-        elif word.startswith("--project="):
-            given.append(("--project", word.removeprefix("--project=")))
+        name, equals, inline = word.partition("=")
+        if word in _FIRST and (value := next(words, None)) is not None:
+            given.setdefault(_FIRST[word], []).append(value)
+        elif equals and name.startswith("--") and name in _FIRST:
+            given.setdefault(_FIRST[name], []).append(inline)
         else:
             rest.append(word)
-    if len(given) > 1:
-        raise RigError(
-            what="-C is given more than once", why=", ".join(value for _, value in given), fix="give it once"
-        )
-    return [*(word for pair in given for word in pair), *rest]
+    for name, values in given.items():
+        if len(values) > 1:
+            short = "-C" if name == "--project" else name
+            raise RigError(what=f"{short} is given more than once", why=", ".join(values), fix="give it once")
+    return [*(word for name, values in given.items() for word in (name, values[0])), *rest]
 
 
 def _complain(error: RigError) -> None:
@@ -176,7 +183,7 @@ def _run(argv: list[str]) -> int:
     _wrong.clear()
     try:
         try:
-            app(args=_project_first(argv), prog_name="llamarig")
+            app(args=_whole_first(argv), prog_name="llamarig")
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0
             if _wrong and code == ExitCode.BAD_INPUT:

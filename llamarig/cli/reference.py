@@ -49,7 +49,8 @@ _HEAD = """\
 
 Written from the commands by `python -m llamarig.cli.reference`; do not edit it here.
 
-`llamarig [-C DIR] VERB …`: `-C` names the project's directory, here when it is not given; it may stand behind the
+`llamarig [-C DIR] [--overlay FILE] VERB …`: `-C` names the project's directory, here when it is not given; `--overlay`
+lays [the values of a file](../how-to/overlays.md) on the spec of the host that it names. Both may stand behind the
 verb as well. A host is named by the `host:` of its spec. Verbs that take hosts want at least one, or `--all`
 (`check` looks at everything when none is named). With `--json` standard output holds one JSON document, whose keys
 are in [json.md](json.md); progress and problems go to standard error. `--help` after any verb shows its options.

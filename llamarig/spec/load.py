@@ -10,6 +10,7 @@ from llamarig.errors import RigError, RigErrors
 from llamarig.spec.fleet import FLEET_FILE, Fleet, read_fleet
 from llamarig.spec.fleet_file import NO_SECTIONS, FleetSections
 from llamarig.spec.host import HostSpec
+from llamarig.spec.overlay import Overlay
 from llamarig.spec.problem import SpecProblem
 from llamarig.spec.read_yaml import OUTSIDE, leads_outside, read_file
 from llamarig.spec.tree import merge
@@ -32,9 +33,9 @@ class LoadedHost:
     """What the spec asks for against the rule, with the reason that it gives."""
     line: int = 0
     """Where the file names the host; 0 when it does not, and the file's own name stands for it."""
-
     fleet: FleetSections = NO_SECTIONS
     """What the fleet files above say beside defaults."""
+
 
 @dataclass
 class Project:
@@ -90,19 +91,20 @@ class Project:
         raise RigError(what=f"no spec names the host {name!r}", where=str(self.root), fix=fix)
 
 
-def load_project(root: Path) -> Project:
+def load_project(root: Path, overlay: Overlay | None = None) -> Project:
     """All specs of a project: ``inventory/**/*.yml`` when that folder exists, else ``*.yml`` in ``root``.
 
-    Never raises for the content of a file; what is wrong stands in each host's ``errors``.
+    ``overlay`` is laid on the host that it names. Never raises for the content of a file; what is wrong stands in each
+    host's ``errors``.
     """
     inventory = root / INVENTORY
     if inventory.is_dir():
-        project = load_files(root, sorted(inventory.rglob(f"*{SUFFIX}")), inventory)
+        project = load_files(root, sorted(inventory.rglob(f"*{SUFFIX}")), inventory, overlay)
         for path in sorted(inventory.rglob("*.yaml")):
             message = "the file is not read: specs end in .yml"
             project.errors.append(SpecProblem(path, 1, message, f"rename it to {path.stem}{SUFFIX}"))
     else:
-        project = load_files(root, sorted(root.glob(f"*{SUFFIX}")), root)
+        project = load_files(root, sorted(root.glob(f"*{SUFFIX}")), root, overlay)
     for host in project.hosts:
         if not host.errors and host.host != host.path.stem:
             message = f"the file {host.path.name} names the host {host.host}, and commands know it by that name alone"
@@ -110,10 +112,10 @@ def load_project(root: Path) -> Project:
     return project
 
 
-def load_files(root: Path, paths: list[Path], top: Path) -> Project:
+def load_files(root: Path, paths: list[Path], top: Path, overlay: Overlay | None = None) -> Project:
     """The given spec files as a project; ``top`` is the highest directory whose ``fleet.yml`` counts."""
     fleets: dict[Path, Fleet] = {}
-    hosts = [_load_host(path, top, fleets, root) for path in paths if path.name != FLEET_FILE]
+    hosts = [_load_host(path, top, fleets, root, overlay) for path in paths if path.name != FLEET_FILE]
     project = Project(root, hosts)
     for path in paths:
         if path.name == FLEET_FILE:
@@ -133,7 +135,7 @@ def _fleet_of(directory: Path, top: Path, fleets: dict[Path, Fleet]) -> Fleet:
     return known
 
 
-def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path) -> LoadedHost:
+def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path, overlay: Overlay | None) -> LoadedHost:
     fleet = _fleet_of(path.parent, top, fleets)
     if leads_outside(path, top, root):
         return LoadedHost(path.stem, path, None, [*fleet.errors, SpecProblem(path, 1, *OUTSIDE)])
@@ -150,6 +152,9 @@ def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path) -> 
         )
         return loaded
     merged = tree if fleet.defaults is None else merge(fleet.defaults, tree)
+    if overlay is not None and overlay.host == loaded.host:
+        merged, problems = overlay.laid_on(merged)
+        loaded.errors.extend(problems)
     result = validate(merged, root)
     loaded.errors.extend(result.errors)
     loaded.warnings.extend(result.warnings)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from llamarig.cli.main import UNBUILT, VERBS, _project_first
+from llamarig.cli.main import UNBUILT, VERBS, _whole_first
 from llamarig.errors import RigError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,13 +66,13 @@ def test_the_readme_lists_the_verbs_that_are_not_built() -> None:
     ],
 )
 def test_the_project_may_stand_anywhere(words: list[str]) -> None:
-    assert _project_first(words) == ["--project", "x", "plan", "box"]
+    assert _whole_first(words) == ["--project", "x", "plan", "box"]
 
 
 def test_the_project_is_given_once() -> None:
     with pytest.raises(RigError, match="given more than once"):
-        _project_first(["-C", "x", "plan", "box", "--project=y"])
+        _whole_first(["-C", "x", "plan", "box", "--project=y"])
 
 
 def test_a_project_without_a_value_is_left_to_the_parser() -> None:
-    assert _project_first(["plan", "box", "-C"]) == ["plan", "box", "-C"]
+    assert _whole_first(["plan", "box", "-C"]) == ["plan", "box", "-C"]
