@@ -92,9 +92,11 @@ def unpack_release(archive: Path, sha256: str, size: int, wanted: dict[str, Any]
             unpack(file, target, limits=LIMITS)
         except RefusedError as error:
             raise RefusedError(f"the packed release is not unpacked: {error}") from error
-    beside = sorted({path.name for path in target.iterdir()} - {*FOLDERS, PROVENANCE})
-    if beside:
-        raise RefusedError(f"the packed release holds what no release has: {', '.join(beside)[:200]}")
+    expected, found = {*FOLDERS, PROVENANCE}, {path.name for path in target.iterdir()}
+    if found - expected:
+        raise RefusedError(f"the packed release holds what no release has: {', '.join(sorted(found - expected))[:200]}")
+    if expected - found:
+        raise RefusedError(f"the packed release lacks {', '.join(sorted(expected - found))}")
     if problems := problems_of(target):
         raise RefusedError(f"the packed release is not whole: {'; '.join(problems)[:1000]}")
     provenance = json.loads((target / PROVENANCE).read_bytes())
