@@ -42,7 +42,7 @@ def apply(
             deep=deep,
             verify=verify,
             break_lock=break_lock,
-            become_password_file=_become_password(private) if ask_become_pass else None,
+            become_password_file=become_password(private) if ask_become_pass else None,
         )
         prepared = work.prepare(project_root(), loaded, private, options)
         say_refused(prepared)
@@ -76,7 +76,7 @@ def ask_and_converge(
         work.converge(todo, private, options, progress)
 
 
-def _become_password(private: Path) -> str:
+def become_password(private: Path) -> str:
     """Ask once; the answer goes into the private directory and is wiped with it."""
     from getpass import getpass
 

@@ -18,7 +18,9 @@ SETTLED = frozenset({NOTHING, DONE, FAILED, ROLLED_BACK})
 
 RUNNING, PAUSED, STOPPED, ABORTED, INCOMPLETE, ENDED = "running", "paused", "stopped", "aborted", "incomplete", "done"
 ROLLING_BACK, BACK = "rolling-back", "rolled-back"
-OVER = frozenset({STOPPED, ABORTED, ENDED, BACK})
+FLAWED = "done-with-failures"
+"""Every host had its turn, and no more failed than may."""
+OVER = frozenset({STOPPED, ABORTED, ENDED, FLAWED, BACK})
 """Statuses after which a rollout does not go on forwards."""
 _STATUS = {
     "rollout-started": RUNNING,

@@ -39,7 +39,7 @@ def test_the_command_is_called_llamarig(words: list[str]) -> None:
     [
         ("plam", "did you mean plan?"),
         ("zzzz", "there is no verb 'zzzz'"),
-        ("rollout", "the verb rollout is not built yet in this version"),
+        ("tune", "the verb tune is not built yet in this version"),
     ],
 )
 def test_a_verb_that_there_is_not(verb: str, said: str) -> None:

@@ -1,0 +1,184 @@
+"""``llamarig rollout``: bring a fleet to its specs in waves, stop on the first bad sign, and go back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from llamarig.errors import ExitCode, RigError
+
+if TYPE_CHECKING:
+    from llamarig.fleet.rollout.session import Session, Start
+    from llamarig.fleet.rollout.state import State
+    from llamarig.spec.load import LoadedHost
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+_Name = Annotated[str | None, typer.Argument(help="The rollout's id; the newest when it is left out.")]
+_Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before running services are restarted.")]
+_Break = Annotated[bool, typer.Option("--break-lock", help="Take a host's lock from whoever holds it.")]
+_Become = Annotated[bool, typer.Option("--ask-become-pass", "-K", help="Ask for sudo's password.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the state as JSON.")]
+
+
+@app.command()
+def start(
+    hosts: Annotated[list[str] | None, typer.Argument(help="Hosts, by the `host:` of their specs.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
+    canary: Annotated[int | None, typer.Option("--canary", min=0, help="Hosts that go first, alone.")] = None,
+    failures: Annotated[int | None, typer.Option("--failures", min=0, help="Hosts that may fail, in all.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Prove hosts with nothing to do as well.")] = False,
+    accept_changed: Annotated[
+        bool, typer.Option("--accept-changed", help="Take a spec as it is at its host's turn.")
+    ] = False,
+    yes: _Yes = False,
+    break_lock: _Break = False,
+    ask_become_pass: _Become = False,
+    as_json: _Json = False,
+) -> None:
+    """Look at all hosts, change a canary, then the others in waves; each is proven."""
+    from llamarig.cli.context import select
+    from llamarig.fleet.rollout import session
+
+    loaded = select(hosts or [], all_)
+    wish = _wish(loaded, canary, failures, {"verify": verify, "accept-changed": accept_changed})
+    if not yes:
+        _ask(f"a rollout over {len(loaded)} hosts; services that change are restarted")
+    with _driving(break_lock, ask_become_pass) as given:
+        told = session.start(given, wish)
+    _end(told, as_json)
+
+
+@app.command()
+def status(name: _Name = None, as_json: _Json = False) -> None:
+    """Say how far a rollout is."""
+    from llamarig.cli.context import project_root
+    from llamarig.fleet.rollout import places
+    from llamarig.fleet.rollout.state import State
+
+    _end(State.read(places.find(project_root(), name)), as_json)
+
+
+@app.command()
+def pause(name: _Name = None, as_json: _Json = False) -> None:
+    """Stop after the hosts that are being changed now; `resume` goes on."""
+    from llamarig.cli.context import project_root
+    from llamarig.fleet.rollout import session
+
+    _end(session.pause(project_root(), name), as_json)
+
+
+@app.command()
+def resume(
+    name: _Name = None,
+    yes: _Yes = False,
+    break_lock: _Break = False,
+    ask_become_pass: _Become = False,
+    as_json: _Json = False,
+) -> None:
+    """Go on: after a pause, when it was cut off, or with hosts that were left for later."""
+    from llamarig.fleet.rollout import session
+
+    if not yes:
+        _ask("the rollout goes on; services that change are restarted")
+    with _driving(break_lock, ask_become_pass) as given:
+        told = session.resume(given, name)
+    _end(told, as_json)
+
+
+@app.command()
+def abort(
+    name: _Name = None,
+    yes: _Yes = False,
+    break_lock: _Break = False,
+    ask_become_pass: _Become = False,
+    as_json: _Json = False,
+) -> None:
+    """End it: hosts in the middle are brought to an end, no other is begun."""
+    from llamarig.cli.context import project_root
+    from llamarig.fleet.rollout import session
+
+    told = session.ask_to_abort(project_root(), name)
+    if told is None:
+        if not yes:
+            _ask("hosts in the middle are brought to an end, and services that change are restarted")
+        with _driving(break_lock, ask_become_pass) as given:
+            told = session.abort(given, name)
+    _end(told, as_json)
+
+
+@app.command()
+def rollback(
+    name: _Name = None,
+    yes: _Yes = False,
+    break_lock: _Break = False,
+    ask_become_pass: _Become = False,
+    as_json: _Json = False,
+) -> None:
+    """Take back what this rollout changed, the last first, each host to its own former release."""
+    from llamarig.fleet.rollout import session
+
+    if not yes:
+        _ask("every host that this rollout changed goes back, and its services are restarted")
+    with _driving(break_lock, ask_become_pass) as given:
+        told = session.rollback(given, name)
+    _end(told, as_json)
+
+
+def _wish(loaded: list[LoadedHost], canary: int | None, failures: int | None, options: dict[str, bool]) -> Start:
+    """The waves by the fleet's policy, with what the command line says instead."""
+    from llamarig.fleet.policy import policy_of, waves
+    from llamarig.fleet.rollout.session import Start
+    from llamarig.fleet.rollout.state import Wave
+
+    given = {"canary": canary, "failures": failures}
+    policy = policy_of(loaded).model_copy(update={key: value for key, value in given.items() if value is not None})
+    labels = {each.host: each.spec.labels for each in loaded if each.spec is not None}
+    found = [Wave(wave.name, list(wave.hosts)) for wave in waves(labels, policy)]
+    return Start(found, policy.model_dump(mode="json", by_alias=True), options)
+
+
+def _ask(what: str) -> None:
+    from llamarig.cli.ask import ask_or_refuse
+
+    ask_or_refuse(what)
+
+
+@contextmanager
+def _driving(break_lock: bool, ask_become_pass: bool) -> Iterator[Session]:
+    """A session with the live view; what a Ctrl-C leaves behind is said."""
+    from llamarig.cli.apply import become_password
+    from llamarig.cli.context import project_root
+    from llamarig.cli.rollout_view import Lines
+    from llamarig.converge.apply import Options
+    from llamarig.converge.private import private_directory
+    from llamarig.fleet.rollout.session import Session
+
+    with private_directory() as private:
+        password = become_password(private) if ask_become_pass else None
+        options = Options(break_lock=break_lock, become_password_file=password)
+        try:
+            with Lines() as view:
+                yield Session(project_root(), options, sink=view.event, watch=view.state)
+        except KeyboardInterrupt:
+            raise RigError(
+                what="interrupted; hosts that were being changed may be half changed",
+                fix="llamarig rollout resume looks at them first, and brings them to an end",
+                code=ExitCode.HOST_FAILED,
+            ) from None
+
+
+def _end(told: State, as_json: bool) -> None:
+    from llamarig.cli.context import emit_json, project_root
+    from llamarig.cli.rollout_view import say
+    from llamarig.fleet.rollout import session
+
+    driver = session.driver(project_root(), told)
+    if as_json:
+        emit_json(told.to_json() | {"driver": driver})
+    else:
+        say(told, driver)
+    raise typer.Exit(int(session.exit_code(told)))

@@ -1,0 +1,95 @@
+"""One rollout of a project at a time: a lock that the kernel gives back when its holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from llamarig.converge.controller import controller_facts
+from llamarig.errors import ExitCode, RigError
+from llamarig.fleet.rollout.places import DIRECTORY, home
+
+_FILE = "lock"
+_PATIENCE_S = 2.0
+"""Whoever only asks who holds it has it for a moment."""
+_MOST_BYTES = 4096
+
+
+@contextlib.contextmanager
+def fleet_lock(root: Path, verb: str) -> Iterator[None]:
+    """Hold the project's fleet.
+
+    Raises :class:`RigError` naming the holder when a rollout runs. Nothing is left behind when this process is killed.
+    """
+    descriptor = os.open(home(root) / _FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        if not _take(descriptor):
+            raise busy_error(root, _read(descriptor))
+        os.ftruncate(descriptor, 0)
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        os.pwrite(descriptor, json.dumps(controller_facts() | {"verb": verb, "since": since}).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
+
+
+def holder(root: Path) -> dict[str, Any] | None:
+    """Who holds the fleet now (``who`` ``from`` ``pid`` ``verb`` ``since``); None when nobody does."""
+    try:
+        descriptor = os.open(root / DIRECTORY / _FILE, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(descriptor)
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int) -> dict[str, Any]:
+    try:
+        said = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def busy_error(root: Path, who: dict[str, Any]) -> RigError:
+    """What somebody is told who comes second."""
+    return RigError(
+        what="a rollout of this project is running",
+        where=str(root),
+        why=f"`rollout {who.get('verb', '?')}` of {who.get('who', '?')} on {who.get('from', '?')} "
+        f"(process {who.get('pid', '?')}), since {who.get('since', '?')}",
+        fix="see `llamarig rollout status`; wait until it is done, or ask it to stop: llamarig rollout pause",
+        code=ExitCode.HOST_FAILED,
+    )
+
+
+def refuse_while_rolling(root: Path) -> None:
+    """For whatever would change the whole fleet at once. Raises :class:`RigError` while a rollout runs."""
+    who = holder(root)
+    if who is not None:
+        raise busy_error(root, who)

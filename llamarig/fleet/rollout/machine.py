@@ -1,0 +1,327 @@
+"""A rollout on its way forwards: look, change in waves, gate, stop. Each step is in the journal before it is taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llamarig.errors import RigError
+from llamarig.fleet.rollout import control, state
+from llamarig.fleet.rollout.hands import Hands, Pin, Result, Seen
+from llamarig.fleet.rollout.journal import Journal, Record
+from llamarig.fleet.rollout.state import State
+
+LOOK_LASTS_S = 60.0
+"""After this a host is looked at again before its turn."""
+CHANGED = "its spec was changed since the rollout began"
+OTHERWISE = "what it is to become has changed since the rollout began, though its spec has not"
+
+Gate = Callable[[Sequence[str]], Mapping[str, str]]
+"""Asked of hosts whose turn it is: by host why it must not be changed now. Those that may be are left out."""
+Watch = Callable[[State], None]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a rollout was started with."""
+
+    canary: int = 1
+    failures: int = 0
+    unreachable_fails: bool = False
+    prove: bool = False
+    """Prove also the hosts on which nothing is to be done."""
+    accept_changed: bool = False
+
+    @classmethod
+    def of(cls, told: State) -> Rules:
+        """Those that the journal's first record has."""
+        return cls(
+            canary=int(told.policy.get("canary", 1)),
+            failures=int(told.policy.get("failures", 0)),
+            unreachable_fails=told.policy.get("unreachable") == "fail",
+            prove=bool(told.options.get("verify")),
+            accept_changed=bool(told.options.get("accept-changed")),
+        )
+
+
+class Log:
+    """The journal and the state that it gives, kept together; ``watch`` sees every new state."""
+
+    def __init__(self, journal: Journal, watch: Watch) -> None:
+        self.journal = journal
+        self.state = State.fold(journal.records)
+        self._watch = watch
+
+    def tell(self, *records: Record) -> None:
+        """Write records, then show what they change."""
+        if not records:
+            return
+        before = len(self.journal.records)
+        self.journal.append_all(records)
+        for record in self.journal.records[before:]:
+            self.state.add(record)
+        self._watch(self.state)
+
+    def host(self, name: str, phase: str, **words: Any) -> Record:
+        """A record of one host, to be told."""
+        given = {key.replace("_", "-"): value for key, value in words.items() if value is not None}
+        return {"event": "host", "host": name, "phase": phase, **given}
+
+
+class Machine:
+    """Takes the hosts of a rollout that are not settled yet through their waves."""
+
+    def __init__(self, log: Log, hands: Hands, place: Path, gate: Gate) -> None:
+        self._log, self._hands, self._place, self._gate = log, hands, place, gate
+        self._rules = Rules.of(log.state)
+        self._left: set[str] = set()
+        """Hosts that are still to have their turn in this run."""
+        self._shared: set[str] = set()
+        """Releases that one host has built and the controller holds since."""
+        self._seen: dict[str, Seen] = {}
+        self._at: dict[str, float] = {}
+        self._lost = ""
+        """A host that was lost while it was changed, before any other had proven the change."""
+
+    def forward(self, pins: Mapping[str, Pin | RigError] | None = None) -> None:
+        """Go on until every host had its turn, or something stops it; the journal says which. ``pins`` are what was
+        loaded a moment ago."""
+        self._survey(self._log.state.open(), pins)
+        self._build()
+        if self._go_through(self._log.state.waves):
+            self._finish()
+
+    def settle(self) -> None:
+        """Bring only those hosts to an end that a killed controller left in the middle."""
+        hosts = self._log.state.hosts
+        self._survey([name for name in self._log.state.open() if hosts[name].between])
+        control.clear(self._place)
+        for wave in self._log.state.waves:
+            while batch := [name for name in wave.hosts if name in self._left]:
+                self._turn(batch)
+
+    def _go_through(self, waves: Sequence[state.Wave]) -> bool:
+        for wave in waves:
+            while batch := self._batch(wave):
+                if self._stops():
+                    return False
+                if wave.name != self._log.state.wave:
+                    self._log.tell({"event": "wave", "name": wave.name})
+                self._turn(batch)
+        return not self._stops(at_end=True)
+
+    def _stops(self, *, at_end: bool = False) -> bool:
+        """Whether no further host may be begun; told to the journal."""
+        now = self._log.state
+        if self._lost and not self._proven():
+            why = f"{self._lost} was lost while it was changed, before any host has proven the change"
+            self._log.tell({"event": "stopped", "reason": why})
+            return True
+        if now.failures > self._rules.failures:
+            why = f"{now.failures} failed, and {self._rules.failures} may"
+            self._log.tell({"event": "stopped", "reason": why})
+            return True
+        asked = "" if at_end else control.asked(self._place)
+        if asked:
+            control.clear(self._place)
+            self._log.tell({"event": "paused" if asked == control.PAUSE else "aborted", "reason": "asked for"})
+        return bool(asked)
+
+    def _proven(self) -> bool:
+        """Whether a host of this rollout was changed, and has passed its proof."""
+        return any(host.phase == state.DONE for host in self._log.state.hosts.values())
+
+    def _batch(self, wave: state.Wave) -> list[str]:
+        """The next hosts of a wave: while nothing is proven no more than a canary, whoever was to be it; and of those
+        that would build the same release one, for all."""
+        left = [name for name in wave.hosts if name in self._left]
+        if self._rules.canary and not self._proven():
+            changing = [name for name in left if self._seen[name].actions][: self._rules.canary]
+            left = [name for name in left if name in changing or not self._seen[name].actions]
+        return self._first_builders(left)
+
+    def _first_builders(self, hosts: list[str]) -> list[str]:
+        building: set[str] = set()
+        chosen = []
+        for name in hosts:
+            release = self._seen[name].builds
+            if release and release not in self._shared:
+                if release in building:
+                    continue
+                building.add(release)
+            chosen.append(name)
+        return chosen
+
+    def _share(self, hosts: Sequence[str]) -> None:
+        """Fetch what the hosts of a batch have built, for those that come behind them."""
+        known = self._log.state.hosts
+        for name in hosts:
+            release = self._seen[name].builds
+            wanting = any(self._seen[other].builds == release for other in self._left)
+            if release and release not in self._shared and known[name].phase == state.DONE and wanting:
+                # Where it cannot be fetched the others build for themselves: slower, and right all the same.
+                self._shared.add(release)
+                error = self._hands.share(name)
+                told = {"error": words(error)} if error else {}
+                self._log.tell({"event": "shared", "host": name, "release": release, **told})
+
+    def _build(self) -> None:
+        """Have the releases that are made elsewhere, before any host is touched."""
+        errors = self._hands.build([name for name in self._log.state.open() if name in self._left])
+        self._left -= set(errors)
+        self._log.tell(*(self._log.host(name, state.DEFERRED, reason=words(error)) for name, error in errors.items()))
+
+    def _survey(self, hosts: Sequence[str], pins: Mapping[str, Pin | RigError] | None = None) -> None:
+        """Look at all hosts at once; on those with nothing to do the rollout is over."""
+        ready = self._load(hosts, pins)
+        before = self._log.state.hosts
+        self._look(ready)
+        records = []
+        for name in ready:
+            seen = self._seen[name]
+            if seen.error is not None:
+                records.append(self._not_seen(name, seen))
+            elif seen.actions or before[name].between or self._rules.prove:
+                self._left.add(name)
+            else:
+                records.append(self._nothing(name, seen))
+        self._log.tell(*records)
+
+    def _nothing(self, name: str, seen: Seen, result: Result | None = None) -> Record:
+        return self._log.host(
+            name,
+            state.NOTHING,
+            from_release=seen.release,
+            before_run=seen.run,
+            actions=0,
+            seconds=round(seen.seconds + (result.seconds if result else 0), 1),
+            checks=result.checks if result else None,
+        )
+
+    def _not_seen(self, name: str, seen: Seen) -> Record:
+        """A host that did not answer, or answered what nobody understands: nothing of it was touched."""
+        phase = state.DEFERRED if seen.reached else state.UNREACHABLE
+        fails = not seen.reached and self._rules.unreachable_fails
+        return self._log.host(name, phase, reason=words(seen.error), failed=fails or None)
+
+    def _load(self, hosts: Sequence[str], pins: Mapping[str, Pin | RigError] | None = None) -> list[str]:
+        """The hosts that may go on: their specs are what they were. One that is in the middle goes on with what it was
+        to become."""
+        known, records, ready = self._log.state.hosts, [], []
+        found = pins if pins is not None else self._hands.load(hosts) if hosts else {}
+        for name in hosts:
+            pin = found[name]
+            why = self._differs(name, pin)
+            if why and known[name].between:
+                error = self._hands.load_pinned(name)
+                why = "" if error is None else f"{why}; {words(error)}"
+            if why:
+                records.append(self._log.host(name, state.DEFERRED, reason=why))
+                self._left.discard(name)
+            else:
+                ready.append(name)
+        self._log.tell(*records)
+        return ready
+
+    def _differs(self, name: str, pin: Pin | RigError) -> str:
+        """Why a host cannot go on with what was loaded now; empty when it can."""
+        if isinstance(pin, RigError):
+            return words(pin)
+        pinned = self._log.state.hosts[name]
+        if self._rules.accept_changed or (pin.spec, pin.wanted) == (pinned.spec, pinned.wanted):
+            return ""
+        return CHANGED if pin.spec != pinned.spec else OTHERWISE
+
+    def _look(self, hosts: Sequence[str]) -> None:
+        if not hosts:
+            return
+        self._log.tell(*(self._log.host(name, state.OBSERVING) for name in hosts))
+        self._seen |= self._hands.look(hosts)
+        self._at |= dict.fromkeys(hosts, time.monotonic())
+
+    def _turn(self, batch: Sequence[str]) -> None:
+        """Change the hosts of a batch together, and judge each."""
+        self._left -= set(batch)
+        ready = self._ready(batch)
+        if not ready:
+            return
+        self._hands.keep(ready)
+        self._log.tell(*(self._begin(name) for name in ready))
+        known = self._log.state.hosts
+        results = self._hands.apply(ready, prove=self._rules.prove or any(known[name].between for name in ready))
+        failed = [name for name in ready if results[name].error is not None and results[name].reached]
+        after = self._hands.look(failed) if failed else {}
+        self._log.tell(*(self._judge(name, results[name], after.get(name)) for name in ready))
+        self._share(ready)
+
+    def _ready(self, batch: Sequence[str]) -> list[str]:
+        """Those of a batch that may be changed now, by their specs, a fresh look and the gate."""
+        ready = self._load(batch)
+        stale = [name for name in ready if time.monotonic() - self._at[name] > LOOK_LASTS_S]
+        self._look(stale)
+        # A host in the middle is brought to an end whoever uses it: nobody is served well by half a change.
+        changing = [name for name in ready if self._seen[name].actions and not self._log.state.hosts[name].between]
+        closed = self._gate(changing) if changing else {}
+        records, may = [], []
+        for name in ready:
+            seen = self._seen[name]
+            if seen.error is not None:
+                records.append(self._not_seen(name, seen))
+            elif seen.locked:
+                records.append(self._log.host(name, state.DEFERRED, reason=f"somebody works on it: {seen.locked}"))
+            elif name in closed:
+                records.append(self._log.host(name, state.DEFERRED, reason=closed[name]))
+            elif not seen.actions and not self._log.state.hosts[name].between and not self._rules.prove:
+                records.append(self._nothing(name, seen))
+            else:
+                may.append(name)
+        self._log.tell(*records)
+        return may
+
+    def _begin(self, name: str) -> Record:
+        seen = self._seen[name]
+        if self._log.state.hosts[name].between:
+            # What it ran before the rollout was told when it was begun first.
+            return self._log.host(name, state.APPLYING)
+        return self._log.host(
+            name, state.APPLYING, actions=seen.actions, from_release=seen.release, before_run=seen.run
+        )
+
+    def _judge(self, name: str, result: Result, after: Seen | None) -> Record:
+        """What became of a host that was changed."""
+        told = {"checks": result.checks or None, "changed": result.changed, "seconds": result.seconds}
+        if result.error is None:
+            if not self._seen[name].actions and self._seen[name].run == self._log.state.hosts[name].before_run:
+                return self._nothing(name, self._seen[name], result)
+            return self._log.host(name, state.DONE, run=result.run, to_release=result.release, reason="", **told)
+        reason = words(result.error)
+        if result.untouched:
+            return self._log.host(name, state.DEFERRED, reason=reason, between=False)
+        if not result.reached:
+            if not self._proven():
+                self._lost = self._lost or name
+            fails = self._rules.unreachable_fails or None
+            return self._log.host(name, state.UNREACHABLE, reason=reason, between=True, failed=fails, **told)
+        phase = state.ROLLED_BACK if after is not None and self._is_back(name, after) else state.FAILED
+        return self._log.host(name, phase, reason=reason, failed=True, between=False, **told)
+
+    def _is_back(self, name: str, after: Seen) -> bool:
+        """Whether a host runs what it ran before this rollout: its own look says so, not the run that failed."""
+        before, known = self._seen[name], self._log.state.hosts[name]
+        same = after.release == known.from_release and not after.unfinished
+        return after.error is None and same and before.up <= after.up
+
+    def _finish(self) -> None:
+        now = self._log.state
+        status = state.INCOMPLETE if now.open() else state.FLAWED if now.failures else state.ENDED
+        self._log.tell({"event": "finished", "status": status})
+
+
+def words(error: RigError | None) -> str:
+    """An error in one text: what, and why; what to do is said where it is shown."""
+    if error is None:
+        return ""
+    return f"{error.what}: {error.why}" if error.why else error.what

@@ -1,0 +1,253 @@
+"""The verbs of a rollout, each under the fleet's lock: start, resume, abort, rollback; and pause, from aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from llamarig import __version__
+from llamarig.converge.apply import Options
+from llamarig.converge.controller import controller_facts
+from llamarig.converge.events import Sink
+from llamarig.converge.private import private_directory
+from llamarig.errors import ExitCode, RigError, RigErrors
+from llamarig.fleet.rollout import control, journal, places, state
+from llamarig.fleet.rollout.ansible import AnsibleHands
+from llamarig.fleet.rollout.back import Back, changed
+from llamarig.fleet.rollout.hands import Hands, Pin
+from llamarig.fleet.rollout.lock import fleet_lock, holder
+from llamarig.fleet.rollout.machine import Gate, Log, Machine, Watch
+from llamarig.fleet.rollout.state import State
+
+
+def no_gate(_hosts: Sequence[str]) -> dict[str, str]:
+    """Every host may be changed at any time."""
+    return {}
+
+
+def silent(_state: State) -> None:
+    """Nobody watches."""
+
+
+def deaf(_event: dict[str, Any]) -> None:
+    """Nobody listens to Ansible."""
+
+
+MakeHands = Callable[[Path, Path, Path], Hands]
+"""Project, the rollout's directory, a private directory."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What every verb that works on hosts is given."""
+
+    root: Path
+    options: Options = field(default_factory=Options)
+    sink: Sink = deaf
+    watch: Watch = silent
+    gate: Gate = no_gate
+    make_hands: MakeHands | None = None
+
+    def hands(self, place: Path, private: Path) -> Hands:
+        """The layer below."""
+        if self.make_hands is not None:
+            return self.make_hands(self.root, place, private)
+        return AnsibleHands(self.root, place, private, self.options, self.sink)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a new rollout is to be."""
+
+    waves: Sequence[state.Wave]
+    policy: dict[str, Any]
+    """``canary``, ``failures``, ``unreachable``: as the journal keeps them."""
+    options: dict[str, Any]
+    """``verify``, ``accept-changed``."""
+
+    @property
+    def hosts(self) -> list[str]:
+        """All hosts, in the order of the waves."""
+        return [name for wave in self.waves for name in wave.hosts]
+
+
+def start(session: Session, wish: Start) -> State:
+    """Begin a rollout and go on until it is over or stops.
+
+    Raises :class:`RigError` while another one is unfinished, and :class:`RigErrors` with every
+    reason why a host cannot be planned or must not be applied; nothing is touched then.
+    """
+    with fleet_lock(session.root, "start"), private_directory() as private:
+        _refuse_unfinished(session.root)
+        place = places.new(session.root)
+        hands = session.hands(place, private)
+        pins = hands.load(wish.hosts)
+        if errors := [pin for pin in pins.values() if isinstance(pin, RigError)]:
+            raise RigErrors(errors)
+        places.make(place)
+        log = Log(journal.Journal.create(place / journal.FILE), session.watch)
+        log.tell(_first(place.name, wish, pins))
+        with _closing(log):
+            Machine(log, hands, place, session.gate).forward(pins)
+        return log.state
+
+
+def _first(name: str, wish: Start, pins: dict[str, Pin | RigError]) -> journal.Record:
+    facts = controller_facts()
+    return {
+        "event": "rollout-started",
+        "id": name,
+        "by": f"{facts['who']}@{facts['from']}",
+        "llamarig": __version__,
+        "policy": wish.policy,
+        "options": wish.options,
+        "waves": [{"name": wave.name, "hosts": wave.hosts} for wave in wish.waves],
+        "hosts": {
+            host: {"spec": pin.spec, "wanted": pin.wanted, "to-release": pin.release}
+            for host, pin in pins.items()
+            if isinstance(pin, Pin)
+        },
+    }
+
+
+def resume(session: Session, name: str | None) -> State:
+    """Go on with a rollout that was paused, was cut off, or has left hosts for later.
+
+    One that was stopped or aborted does not go on; hosts that it left in the middle are brought to an end.
+    Raises :class:`RigError` when there is nothing to go on with.
+    """
+    with _open(session, "resume", name) as (log, hands, place):
+        machine = Machine(log, hands, place, session.gate)
+        if log.state.status == state.ROLLING_BACK:
+            Back(log, hands).all()
+        elif log.state.status in state.OVER:
+            if not any(host.between for host in log.state.hosts.values()):
+                raise _over(log.state)
+            machine.settle()
+        else:
+            control.clear(place)
+            log.tell({"event": "resumed"})
+            machine.forward()
+        return log.state
+
+
+def abort(session: Session, name: str | None) -> State:
+    """End a rollout that nobody drives: hosts in the middle are brought to an end, no other is begun."""
+    with _open(session, "abort", name) as (log, hands, place):
+        if log.state.status in state.OVER:
+            raise _over(log.state)
+        Machine(log, hands, place, session.gate).settle()
+        log.tell({"event": "aborted", "reason": "asked for"})
+        return log.state
+
+
+def rollback(session: Session, name: str | None) -> State:
+    """Take back what a rollout has changed; hosts in the middle are brought to an end first."""
+    with _open(session, "rollback", name) as (log, hands, place):
+        if log.state.status == state.BACK and not changed(log.state):
+            raise _over(log.state)
+        if log.state.status not in (state.ROLLING_BACK, state.BACK):
+            Machine(log, hands, place, session.gate).settle()
+        Back(log, hands).all()
+        return log.state
+
+
+def pause(root: Path, name: str | None) -> State:
+    """Ask the rollout that runs to stop after the hosts that it works on; one that nobody drives is paused at once."""
+    place = places.find(root, name)
+    told = State.read(place)
+    if told.status in state.OVER or told.status == state.INCOMPLETE:
+        raise _over(told)
+    if told.status == state.ROLLING_BACK:
+        raise RigError("a way back is not paused", told.id, fix="wait for its end; it is taken up again when cut off")
+    if driver(root, told) is not None:
+        control.ask(place, control.PAUSE)
+        return told
+    with fleet_lock(root, "pause"):
+        log = Log(journal.Journal.open(place / journal.FILE), silent)
+        with _closing(log):
+            log.tell({"event": "paused", "reason": "asked for while nobody drove it"})
+        return log.state
+
+
+def ask_to_abort(root: Path, name: str | None) -> State | None:
+    """Ask the rollout that runs to end after the hosts that it works on; None when nobody drives it."""
+    place = places.find(root, name)
+    told = State.read(place)
+    if driver(root, told) is None:
+        return None
+    control.ask(place, control.ABORT)
+    return told
+
+
+def driver(root: Path, told: State) -> dict[str, Any] | None:
+    """Who drives this rollout now (``who`` ``from`` ``pid`` ``verb`` ``since``); None when nobody does."""
+    who = holder(root)
+    if who is None or places.find(root, None).name != told.id:
+        return None
+    return {key: who.get(key) for key in ("who", "from", "pid", "verb", "since")}
+
+
+@contextmanager
+def _open(session: Session, verb: str, name: str | None) -> Iterator[tuple[Log, Hands, Path]]:
+    with fleet_lock(session.root, verb), private_directory() as private:
+        place = places.find(session.root, name)
+        newest = places.find(session.root, None)
+        if place != newest:
+            raise RigError(
+                what="a newer rollout has come since",
+                where=place.name,
+                why=f"{newest.name} has looked at its hosts after it",
+                fix=f"llamarig rollout {verb} {newest.name}",
+            )
+        log = Log(journal.Journal.open(place / journal.FILE), session.watch)
+        with _closing(log):
+            yield log, session.hands(place, private), place
+
+
+@contextmanager
+def _closing(log: Log) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        log.journal.close()
+
+
+def _refuse_unfinished(root: Path) -> None:
+    found = places.known(root)
+    if not found:
+        return
+    told = State.read(found[-1])
+    if told.records and told.status in (state.RUNNING, state.PAUSED, state.ROLLING_BACK):
+        words = {state.PAUSED: "is paused", state.ROLLING_BACK: "is on its way back"}
+        raise RigError(
+            what=f"the rollout {told.id} {words.get(told.status, 'was cut off')}",
+            where=str(root),
+            fix="go on with it: llamarig rollout resume; or end it: llamarig rollout abort",
+        )
+
+
+def _over(told: State) -> RigError:
+    why = f"it is {told.status}" + (f": {told.reason}" if told.reason else "")
+    return RigError(
+        what="this rollout is over",
+        where=told.id,
+        why=why,
+        fix="begin a new one: hosts that are done cost one look",
+    )
+
+
+def exit_code(told: State) -> ExitCode:
+    """0 when every host is what was asked (after a way back: what it was), 1 when some were left, 3 when one failed."""
+    hosts = told.hosts.values()
+    if any(host.phase == state.FAILED for host in hosts):
+        return ExitCode.HOST_FAILED
+    if told.status == state.BACK:
+        return ExitCode.FINDING if changed(told) else ExitCode.OK
+    if told.status == state.STOPPED or told.failures:
+        return ExitCode.HOST_FAILED
+    done = all(host.phase in (state.DONE, state.NOTHING) for host in hosts)
+    return ExitCode.OK if done and told.status == state.ENDED else ExitCode.FINDING
