@@ -42,6 +42,7 @@ TIERS = (
             "--ignore=tests/hosts/cuda",
             "--ignore=tests/hosts/dkms",
             "--ignore=tests/hosts/driver",
+            "--ignore=tests/hosts/machine",
             "--lab",
         ),
         always=True,
@@ -53,13 +54,16 @@ TIERS = (
     ),
     Tier(
         "driver",
-        ("tests/hosts/driver", "tests/hosts/dkms", "--lab"),
+        ("tests/hosts/driver", "tests/hosts/dkms", "tests/hosts/machine", "--lab"),
         triggers=(
             "roles/nvidia_driver/*",
+            "roles/reboot/*",
+            "plugins/modules/rig_boot.py",
             "plugins/*/rig_driver*.py",
             "plugins/*/rig_nvidia.py",
             "tests/hosts/driver/*",
             "tests/hosts/dkms/*",
+            "tests/hosts/machine/*",
         ),
     ),
     Tier(
@@ -153,7 +157,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--cuda", action="store_true", help="a real toolkit, and five sources of the engine built with it"
     )
-    parser.add_argument("--driver", action="store_true", help="Debian's drivers built by its real DKMS, ten minutes")
+    parser.add_argument(
+        "--driver", action="store_true", help="Debian's drivers built by its real DKMS, reboots under QEMU"
+    )
     parser.add_argument("--fleet", action="store_true", help="not built yet")
     parser.add_argument("--all", action="store_true", help="everything")
     parser.add_argument("--only", action="append", choices=[tier.name for tier in TIERS], help="this tier alone")

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from lab import Host
+from lab.host import Described
 from lab.project import ROOT, Project
 
 PLAYBOOK = ROOT / "tests/hosts/driver/driver.yml"
@@ -47,13 +48,13 @@ def own_driver_is_loaded() -> bool:
     return Path("/sys/module/nvidia").exists()
 
 
-def describe(project: Project, host: Host, driver: dict[str, Any]) -> None:
+def describe(project: Project, host: Described, driver: dict[str, Any]) -> None:
     """A spec of the CUDA backend with this driver."""
     spec = yaml.safe_load(SPEC.read_text())
     project.describe(host, spec | {"driver": driver})
 
 
-def play(project: Project, host: Host, seconds: float = 1800.0) -> Played:
+def play(project: Project, host: Described, seconds: float = 1800.0) -> Played:
     """Run the driver's part of an apply."""
     command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, str(PLAYBOOK)]
     environment = dict(

@@ -9,7 +9,7 @@ import tarfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from docker.models.containers import Container
 
@@ -24,6 +24,15 @@ class Done:
 
     code: int
     output: str
+
+
+class Described(Protocol):
+    """A machine for which a spec can be written."""
+
+    name: str
+
+    def connection(self) -> dict[str, Any]:
+        """The ``connection`` of a spec that reaches it."""
 
 
 class Remote:

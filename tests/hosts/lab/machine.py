@@ -25,7 +25,7 @@ COMMANDS = {"qemu-system-x86_64": "qemu-system-x86", "mkfs.ext4": "e2fsprogs", "
 DISK_MIB = 3072
 BOOT_SECONDS = 300.0
 _NETWORK = "[Match]\\nName=en* eth*\\n[Network]\\nDHCP=yes\\n"
-_HOOKS = (
+HOOKS = (
     f"--customize-hook=printf '{_NETWORK}' >\"$1/etc/systemd/network/any.network\"",
     '--customize-hook=systemctl --root="$1" enable systemd-networkd.service',
     '--customize-hook=echo lab >"$1/etc/hostname"',
@@ -48,7 +48,7 @@ def _ensure_disk(recipe: Recipe) -> tuple[Path, Path, Path]:
 def _make_disk(recipe: Recipe, directory: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
         root = Path(scratch) / "root"
-        mmdebstrap(recipe, root, "directory", extra=("linux-image-cloud-amd64",), options=_HOOKS)
+        mmdebstrap(recipe, root, "directory", extra=("linux-image-cloud-amd64",), options=HOOKS)
         for pattern, name in (("vmlinuz-*", "vmlinuz"), ("initrd.img-*", "initrd")):
             found = sorted((root / "boot").glob(pattern))
             if len(found) != 1:
@@ -61,35 +61,36 @@ def _make_disk(recipe: Recipe, directory: Path) -> None:
         keep(disk, directory / "disk.raw")
 
 
-class Machine(Remote):
-    """A running virtual machine, driven over SSH. Use it as a context; at the end it is gone."""
+class Virtual(Remote):
+    """A virtual machine, driven over SSH. Use it as a context; at the end it and its state are gone."""
 
-    def __init__(self, *, memory_mib: int = 1024) -> None:
+    def __init__(self, *, memory_mib: int) -> None:
         ensure_commands(COMMANDS)
-        disk, kernel, initrd = _ensure_disk(machine_recipe())
-        self._state = Path(tempfile.mkdtemp(prefix="machine-", dir=cache_dir() / "lab"))
-        identity, host_key = KeyPair(self._state / "id_ed25519"), KeyPair(self._state / "host_key")
-        port = free_port()
-        config = write_ssh_config(
-            self._state, "machine", "127.0.0.1", identity.private, host_key.public_text(), port=port
-        )
+        self.state = Path(tempfile.mkdtemp(prefix="machine-", dir=cache_dir() / "lab"))
+        self.identity, self.host_key = KeyPair(self.state / "id_ed25519"), KeyPair(self.state / "host_key")
+        self.port = free_port()
+        known = self.host_key.public_text()
+        config = write_ssh_config(self.state, "machine", "127.0.0.1", self.identity.private, known, port=self.port)
         super().__init__("machine", config)
-        self._log = self._state / "console.log"
-        command = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot"]
-        command += ["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", str(memory_mib)]
-        command += ["-kernel", str(kernel), "-initrd", str(initrd)]
-        command += ["-append", "root=/dev/vda rw console=ttyS0 quiet"]
-        command += ["-drive", f"file={disk},format=raw,if=virtio,snapshot=on"]
-        command += ["-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{port}-:22", "-device", "virtio-net-pci,netdev=net"]
-        command += ["-serial", f"file:{self._log}"]
-        command += ["-smbios", f"type=11,value={_credential(identity, host_key)}"]
+        self._memory_mib = memory_mib
+        self._log = self.state / "console.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def launch(self, options: list[str]) -> None:
+        """Switch the machine on. ``options`` tell QEMU from what it boots; the console's text is added to the log."""
+        command = ["qemu-system-x86_64", "-nodefaults", "-display", "none"]
+        command += ["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", str(self._memory_mib)]
+        forward = f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22"
+        command += ["-netdev", forward, "-device", "virtio-net-pci,netdev=net"]
+        command += ["-chardev", f"file,id=console,path={self._log},append=on", "-serial", "chardev:console"]
+        command += ["-smbios", f"type=11,value={_credential(self.identity, self.host_key)}"]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [*command, *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
 
     def __enter__(self) -> Self:
         try:
-            self._wait_booted()
+            self.wait_booted()
         except BaseException:
             self.stop()
             raise
@@ -100,25 +101,56 @@ class Machine(Remote):
     ) -> None:
         self.stop()
 
+    def console(self) -> str:
+        """Everything that its console has shown since it was switched on first."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def cut_power(self) -> None:
+        """End it at once, as by pulling the plug: nothing is written any more."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
     def stop(self) -> None:
         """End the machine and take its state away."""
-        self._process.kill()
-        self._process.wait()
-        shutil.rmtree(self._state, ignore_errors=True)
+        self.cut_power()
+        shutil.rmtree(self.state, ignore_errors=True)
 
-    def _wait_booted(self) -> None:
+    def ended(self, seconds: float) -> None:
+        """Wait until it has switched itself off; :class:`LabError` when it does not within ``seconds``."""
+        try:
+            if self._process is not None:
+                self._process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            raise LabError(f"the machine is still on after {seconds:.0f} s:\n{self.console()[-3000:]}") from error
+        self._process = None
+
+    def wait_booted(self) -> None:
+        """Until systemd has started what it starts; :class:`LabError` with the console when it does not."""
         deadline = time.monotonic() + BOOT_SECONDS
         state = ""
         while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                said = (self._process.communicate()[1] or b"").decode(errors="replace")
-                raise LabError(f"qemu ended with {self._process.returncode}: {said[-2000:]}")
+            if self._process is None or self._process.poll() is not None:
+                said = b"" if self._process is None else self._process.communicate()[1] or b""
+                raise LabError(f"qemu has ended: {said.decode(errors='replace')[-2000:]}")
             state = self.ssh("systemctl is-system-running", check=False, seconds=60).strip()
             if state in {"running", "degraded"}:
                 return
             time.sleep(1)
-        console = self._log.read_text(errors="replace")[-3000:] if self._log.exists() else ""
-        raise LabError(f"the machine did not boot (it says {state!r}); its console:\n{console}")
+        raise LabError(f"the machine did not boot (it says {state!r}); its console:\n{self.console()[-3000:]}")
+
+
+class Machine(Virtual):
+    """One that boots the cloud kernel without a boot loader, from a throw-away copy of its disk."""
+
+    def __init__(self, *, memory_mib: int = 1024) -> None:
+        ensure_commands(COMMANDS)
+        disk, kernel, initrd = _ensure_disk(machine_recipe())
+        super().__init__(memory_mib=memory_mib)
+        options = ["-no-reboot", "-kernel", str(kernel), "-initrd", str(initrd)]
+        options += ["-append", "root=/dev/vda rw console=ttyS0 quiet"]
+        self.launch([*options, "-drive", f"file={disk},format=raw,if=virtio,snapshot=on"])
 
 
 def _credential(identity: KeyPair, host_key: KeyPair) -> str:

@@ -24,7 +24,7 @@ import httpx
 import yaml
 
 from lab import faults
-from lab.host import Host
+from lab.host import Described, Host
 from lab.packages import LabError
 from lab.ssh import free_port
 
@@ -83,7 +83,7 @@ class Project:
             if (ROOT / extra).is_dir():
                 shutil.copytree(ROOT / extra, directory / extra, dirs_exist_ok=True)
 
-    def describe(self, host: Host, spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    def describe(self, host: Described, spec: dict[str, Any] | None = None) -> dict[str, Any]:
         """Write the spec of a machine (the demo's when none is given) with how to reach it; returns it."""
         written = copy.deepcopy(demo_spec() if spec is None else spec)
         written["host"] = host.name
