@@ -20,7 +20,9 @@ extends_documentation_fragment: []
 """
 
 RETURNED = {
+    "rig_debs",
     "rig_doctor",
+    "rig_idle",
     "rig_observe",
     "rig_decide",
     "rig_lock",

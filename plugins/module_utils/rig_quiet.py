@@ -1,9 +1,10 @@
-"""Who would notice a reboot: requests that a server answers or has had, and users that are logged in."""
+"""Who would notice a restart or a reboot: requests that a server answers or has had, users that are logged in."""
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ SESSIONS = "/run/systemd/sessions"
 _TASK = re.compile(r"launch_slot_.*processing task|done request: POST ")
 """What the engine writes when a slot begins with a request (server-context.cpp), and when one was answered."""
 _PARENTS = 64
+POLL_S = 1.0
+LOCALTIME = "/etc/localtime"
 
 
 def ancestors(pid: int, root: str = "/proc") -> set[int]:
@@ -97,4 +100,29 @@ def look(services: list[dict[str, Any]], minutes: int) -> dict[str, Any]:
     return {
         "users": users(ancestors(os.getpid())),
         "services": {given["name"]: service(given, minutes) for given in services},
+        "clock": clock(),
     }
+
+
+def drained(
+    services: list[dict[str, Any]], minutes: int, wait_s: float, sleep: Callable[[float], None] = time.sleep
+) -> dict[str, Any]:
+    """The same as soon as no server answers requests, or after ``wait_s``; ``waited-s`` says how long that took."""
+    started = time.monotonic()
+    while True:
+        found = look(services, minutes)
+        waited = time.monotonic() - started
+        if waited >= wait_s or not any(each["processing"] for each in found["services"].values()):
+            return {**found, "waited-s": round(waited, 1)}
+        sleep(min(POLL_S, max(0.0, wait_s - waited)))
+
+
+def clock(localtime: str = LOCALTIME) -> dict[str, Any]:
+    """What time it is here: seconds of the epoch, the zone's offset from UTC now, and its name where that is told."""
+    now = time.time()
+    try:
+        target = str(Path(localtime).readlink())
+    except OSError:
+        target = ""
+    name = target.rpartition("/zoneinfo/")[2] if "/zoneinfo/" in target else ""
+    return {"time": now, "utc-offset-s": time.localtime(now).tm_gmtoff, "timezone": name[:100]}

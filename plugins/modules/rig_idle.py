@@ -1,6 +1,6 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: Apache-2.0
-"""Look whether anybody would notice a reboot: users that are logged in, requests now and of late."""
+"""Look whether anybody would notice a restart or a reboot: users that are logged in, requests now and of late."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ options:
     description: How far back a request counts.
     type: int
     default: 10
+  wait_s:
+    description: Seconds for which running requests are waited for; it returns as soon as there are none.
+    type: int
+    default: 0
 author: llamarig contributors
 """
 
@@ -36,7 +40,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 idle:
-  description: C(users) with a session, and of each service C(running), C(processing), C(recent) and C(error).
+  description: >-
+    C(users) with a session, of each service C(running), C(processing), C(recent) and C(error), the
+    host's C(clock) and C(waited-s).
   returned: always
   type: dict
 """
@@ -47,10 +53,12 @@ def main() -> None:
         argument_spec={
             "services": {"type": "list", "elements": "dict", "required": True},
             "minutes": {"type": "int", "default": 10},
+            "wait_s": {"type": "int", "default": 0},
         },
         supports_check_mode=True,
     )
-    module.exit_json(changed=False, idle=rig_quiet.look(module.params["services"], module.params["minutes"]))
+    given = module.params
+    module.exit_json(changed=False, idle=rig_quiet.drained(given["services"], given["minutes"], given["wait_s"]))
 
 
 if __name__ == "__main__":

@@ -181,3 +181,38 @@ def test_a_unit_that_does_not_run_is_no_hindrance(monkeypatch: pytest.MonkeyPatc
     assert quiet.service({"unit": "llama-chat.service"}, 5)["running"] is False
     monkeypatch.setattr(quiet.rig_witness, "unit_state", lambda _unit: {"MainPID": "broken"})
     assert quiet.service({"unit": "llama-chat.service"}, 5)["processing"] is None
+
+
+def test_draining_ends_with_the_last_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([2, 1, 0, 7])
+    slept: list[float] = []
+    monkeypatch.setattr(quiet, "service", lambda *_given: {"processing": next(counts)})
+    found = quiet.drained([{"name": "chat"}], 0, 60, slept.append)
+    assert found["services"]["chat"]["processing"] == 0
+    assert len(slept) == 2
+    assert found["waited-s"] < 60
+
+
+def test_draining_gives_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 90, 10))
+    monkeypatch.setattr(quiet.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(quiet, "service", lambda *_given: {"processing": 1})
+    found = quiet.drained([{"name": "chat"}], 0, 35, lambda _seconds: None)
+    assert found["services"]["chat"]["processing"] == 1
+    assert found["waited-s"] == 40
+
+
+def test_nobody_waits_for_an_answer_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet, "service", lambda *_given: {"processing": None})
+    found = quiet.drained([{"name": "chat"}], 0, 60, lambda _seconds: pytest.fail("it waited"))
+    assert found["services"]["chat"]["processing"] is None
+
+
+def test_the_clock_tells_its_zone(tmp_path: Path) -> None:
+    link = tmp_path / "localtime"
+    link.symlink_to("../usr/share/zoneinfo/Europe/Berlin")
+    told = quiet.clock(str(link))
+    assert told["timezone"] == "Europe/Berlin"
+    assert told["time"] > 0
+    assert abs(told["utc-offset-s"]) <= 14 * 3600
+    assert quiet.clock(str(tmp_path / "none"))["timezone"] == ""

@@ -1,0 +1,140 @@
+"""Whether a host is in use, asked of a real one that serves: requests, people, windows; and waiting for requests."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from lab import Host, faults
+from lab.project import Project, api_key, tunnel
+
+from llamarig.converge.hosts import host_variables
+from llamarig.converge.wanted import wanted_for
+from llamarig.fleet.in_use import hosts_in_use
+from llamarig.fleet.policy import Rules, Use
+from llamarig.spec.load import load_project
+from llamarig.spec.window import parse_window
+
+PLAIN = Rules(drain_s=0)
+LONG_TOKENS = 900
+"""Some ten seconds on two cores."""
+
+Ask = Callable[[Rules], Use | None]
+
+
+@pytest.fixture
+def ask(demo: Host, project: Project, tmp_path: Path) -> Ask:
+    """What stands against changing the demo host, by these rules."""
+    loaded = load_project(project.directory).named(demo.name)
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    wanted = wanted_for(project.directory, loaded)
+    variables: dict[str, dict[str, Any]] = {demo.name: host_variables(project.directory, loaded, wanted, private)}
+
+    def asked(rules: Rules) -> Use | None:
+        found = hosts_in_use({demo.name: rules}, variables)[demo.name]
+        assert found is None or isinstance(found, Use), found
+        return found
+
+    return asked
+
+
+@pytest.fixture
+def completion(demo: Host) -> Iterator[Callable[[], threading.Thread]]:
+    """Starts a long completion, and returns when the server works on it."""
+    with tunnel(demo) as url:
+        headers = {"Authorization": f"Bearer {api_key(demo)}"}
+        request = {"prompt": "Once upon a time", "n_predict": LONG_TOKENS, "ignore_eos": True}
+        threads: list[threading.Thread] = []
+
+        def works() -> bool:
+            slots = httpx.get(f"{url}/slots", headers=headers, timeout=30).json()
+            return any(slot["is_processing"] for slot in slots)
+
+        def begin() -> threading.Thread:
+            sent: dict[str, Any] = {"headers": headers, "json": request, "timeout": 300}
+            thread = threading.Thread(target=httpx.post, args=(f"{url}/completion",), kwargs=sent)
+            thread.start()
+            threads.append(thread)
+            faults.wait_for("the server to work", works, 30)
+            return thread
+
+        yield begin
+        for thread in threads:
+            thread.join()
+
+
+def test_an_idle_host_may_be_changed_and_the_look_itself_is_no_user(ask: Ask) -> None:
+    assert ask(PLAIN) is None
+
+
+def test_a_host_that_answers_a_request_is_in_use(ask: Ask, completion: Callable[[], threading.Thread]) -> None:
+    completion()
+    use = ask(PLAIN)
+    assert use is not None
+    assert use.drains
+    assert use.reason == "chat answers 1 request"
+    deferred = ask(Rules(requests="defer"))
+    assert deferred is not None
+    assert not deferred.drains
+    # The twin: who does not ask does not see it.
+    assert ask(Rules(requests="ignore")) is None
+
+
+def test_a_request_of_late_counts_where_it_defers(ask: Ask, completion: Callable[[], threading.Thread]) -> None:
+    completion().join()
+    use = ask(Rules(requests="defer"))
+    assert use is not None
+    assert "within 10 minutes" in use.reason
+    assert ask(PLAIN) is None
+
+
+def test_a_running_request_is_waited_for(ask: Ask, completion: Callable[[], threading.Thread]) -> None:
+    running = completion()
+    assert ask(replace(PLAIN, drain_s=120)) is None
+    running.join(timeout=5)
+    assert not running.is_alive()
+
+
+def test_a_request_that_does_not_end_in_time_defers_the_host(
+    ask: Ask, completion: Callable[[], threading.Thread]
+) -> None:
+    for _ in range(2):
+        completion()
+    started = time.monotonic()
+    use = ask(replace(PLAIN, drain_s=1))
+    assert use is not None
+    assert "chat answers" in use.reason
+    assert time.monotonic() - started > 1
+
+
+def test_somebody_who_is_logged_in_defers_the_host(ask: Ask, demo: Host) -> None:
+    command = [*demo.ssh_command("-tt"), "cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as session:
+        try:
+            faults.wait_for("the session", lambda: "pts" in demo.ssh("ps -e -o tty,comm | grep cat || true"), 20)
+            use = ask(PLAIN)
+            ignored = ask(replace(PLAIN, users="ignore"))
+        finally:
+            session.terminate()
+    assert use is not None
+    assert use.reason.startswith("logged in: root on ")
+    assert not use.drains
+    assert ignored is None
+
+
+def test_a_window_is_read_on_the_hosts_own_clock(ask: Ask, demo: Host) -> None:
+    hour = int(demo.ssh("date +%H"))
+    open_now = parse_window(f"{hour:02}:00-{(hour + 2) % 24:02}:00")
+    shut = parse_window(f"{(hour + 3) % 24:02}:00-{(hour + 4) % 24:02}:00")
+    assert ask(replace(PLAIN, windows=(open_now,))) is None
+    use = ask(replace(PLAIN, windows=(shut,)))
+    assert use is not None
+    assert use.reason.startswith("outside its maintenance window, which opens ")
