@@ -17,7 +17,7 @@ from llamarig.converge.locking.patch_text import read_patch
 from llamarig.converge.store import git, origins
 from llamarig.converge.store.download import Wish
 from llamarig.converge.store.origins import locked
-from llamarig.converge.store.shelf import Progress, Shelf, silent
+from llamarig.converge.store.shelf import BY_CONTENT, Progress, Shelf, silent
 from llamarig.errors import RigError
 
 
@@ -139,18 +139,30 @@ def url_of(origin: Mapping[str, str]) -> str:
     return f"{upstream().model_hub}/{origin['repo']}/resolve/{origin['revision']}/{quote(origin['file'])}"
 
 
-def from_controller(wanted_model: Mapping[str, Any]) -> bool:
+def address_of(wanted_model: Mapping[str, Any], mirror_url: str = "") -> str:
+    """Where a host fetches a model file from: the mirror at ``mirror_url`` when the spec says so, else its origin."""
+    if wanted_model["fetch"] == "mirror" and mirror_url:
+        sha256 = locked(wanted_model["sha256"], f"model {label_of(wanted_model)}")
+        return f"{mirror_url.rstrip('/')}/{BY_CONTENT}/{sha256}"
+    return url_of(wanted_model["origin"])
+
+
+def from_controller(wanted_model: Mapping[str, Any], mirror_url: str = "") -> bool:
     """Whether the controller hands a model over, rather than the host fetching it itself."""
-    kind = wanted_model["origin"]["kind"]
-    return kind in ("wheel", "controller-path") or (kind in ("hub", "url") and wanted_model["fetch"] == "controller")
+    kind, fetch = wanted_model["origin"]["kind"], wanted_model["fetch"]
+    if kind == "host-path" or (fetch == "mirror" and mirror_url):
+        return False
+    return kind in ("wheel", "controller-path") or fetch in ("controller", "mirror")
 
 
-def ensure(wanted: Mapping[str, Any], project_root: Path, progress: Progress = silent) -> dict[str, Path]:
+def ensure(
+    wanted: Mapping[str, Any], project_root: Path, progress: Progress = silent, shelf: Shelf | None = None
+) -> dict[str, Path]:
     """Everything that the controller has to hand over for a host, by sha256.
 
     Raises :class:`RigError`; nothing on any host was touched then.
     """
-    found = [source(wanted["release"], project_root, progress)]
-    found += [patch(entry, project_root) for entry in wanted["release"]["patches"]]
-    found += [model(entry, project_root, progress) for entry in wanted["models"] if from_controller(entry)]
+    found = [source(wanted["release"], project_root, progress, shelf)]
+    found += [patch(entry, project_root, shelf) for entry in wanted["release"]["patches"]]
+    found += [model(entry, project_root, progress, shelf) for entry in wanted["models"] if from_controller(entry)]
     return {artifact.sha256: artifact.path for artifact in found}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llamarig.converge.store.releases import Releases
+from llamarig.converge.mirror.adopt import held_release
 from llamarig.spec.problem import combined
 
 if TYPE_CHECKING:
@@ -38,5 +38,5 @@ def wanted_for(project_root: Path, loaded: LoadedHost, plan: Plan | None = None)
     from llamarig.render.build import copied  # noqa: PLC0415 - as above
 
     wanted = wanted_state(spec_of(loaded), plan or plan_for(project_root, loaded), project_root)
-    held = Releases.default().get(wanted.release.id)
+    held = held_release(spec_of(loaded), project_root)
     return wanted if held is None else copied(wanted, held.sha256, held.size)

@@ -16,6 +16,7 @@ from llamarig.render.driver import driver
 from llamarig.render.models import wanted_models
 from llamarig.render.power import wanted_power
 from llamarig.render.probe import PROGRAM, config_path, is_socket, probe_config
+from llamarig.render.site import apt_source
 from llamarig.render.text import fill, verbatim
 from llamarig.render.toolkit import toolkit
 from llamarig.render.units import keys_path, unit_name, unit_path, unit_text
@@ -105,6 +106,7 @@ def _presets(plan: ServicePlan) -> tuple[WantedFile, ...]:
 
 def _files(spec: HostSpec, plan: Plan, project_root: Path) -> tuple[WantedFile, ...]:
     files = [
+        *apt_source(spec, project_root),
         WantedFile(
             path=PROGRAM,
             content=verbatim(PROGRAM.lstrip("/")),

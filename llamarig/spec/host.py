@@ -12,6 +12,7 @@ from llamarig.spec.engine import Engine
 from llamarig.spec.hardware import Cuda, Driver, Gpus, Memory, Os
 from llamarig.spec.models import Model
 from llamarig.spec.service import Service
+from llamarig.spec.site import Mirror, Transfer
 from llamarig.spec.window import WindowText
 
 MacAddress = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}:){5}[0-9a-f]{2}$")]
@@ -128,6 +129,10 @@ class HostSpec(SpecModel):
     """The servers; each runs as ``llama-NAME.service``."""
     models_dir: AbsolutePath = "/var/lib/llamarig/models"
     """Where the model files lie on the host."""
+    mirror: Mirror | None = None
+    """What ``llamarig mirror`` collected for the host's site; a site without internet access applies from it alone."""
+    transfer: Transfer = Transfer()
+    """How files come to the host."""
     power: Power | None = None
     """Limits, throttling and sleep. A host with cards has all of it even without this section; one without cards
     sleeps as it likes unless it is given."""

@@ -87,7 +87,8 @@ class Model(ModelFile):
     """A model, its further shards and its projector."""
 
     fetch: Literal["host", "controller", "mirror"] = "host"
-    """Who downloads: the host itself, or the controller, which then copies it over SSH. ``mirror``: not built yet."""
+    """Who downloads: the host itself, or the controller, which then copies it over SSH. ``mirror``: neither; the host
+    takes it from ``mirror.url``, or the controller copies it from ``mirror.path`` where no address is given."""
     shards: list[ModelFile] = Field(default_factory=list)
     """Shards 2 and up, in order; the model itself is shard 1."""
     projector: ModelFile | None = None

@@ -23,7 +23,8 @@ HARDENING = (
 
 class ActionModule(ActionBase):
     """Arguments: ``model`` as in the wanted state, ``part`` where it arrives, ``jobs`` the directory of jobs,
-    ``environment`` (proxies, say) and ``lock`` as of rig_follow."""
+    ``environment`` (proxies, say), ``lock`` as of rig_follow, ``mirror`` the address of the site's mirror (for a model
+    that is fetched from there) and ``limit_mib_s``."""
 
     _requires_connection = True
     _supports_check_mode = True
@@ -35,7 +36,7 @@ class ActionModule(ActionBase):
             return {"changed": True, "msg": "check mode: nothing is downloaded"}
         model, part = args["model"], str(args["part"])
         try:
-            url = artifacts.url_of(model["origin"])
+            url = artifacts.address_of(model, str(args.get("mirror") or ""))
             sha256 = locked(model["sha256"], artifacts.label_of(model))
         except RigError as error:
             return {"failed": True, "msg": str(error)}
@@ -54,7 +55,11 @@ class ActionModule(ActionBase):
             "state": "started",
             "mode": "0700",
             "scripts": {"fetch.py": (utilities() / "rig_download.py").read_text(encoding="utf-8")},
-            "commands": [["/usr/bin/python3", "-I", script, url, part, str(size)]],
+            "commands": [["/usr/bin/python3", "-I", script, url, part, str(size), *self._limit()]],
             "environment": self._task.args.get("environment") or {},
             "properties": [*HARDENING, f"ReadWritePaths={part.rpartition('/')[0]}"],
         }
+
+    def _limit(self) -> list[str]:
+        limit = float(self._task.args.get("limit_mib_s") or 0)
+        return [str(limit)] if limit else []

@@ -7,6 +7,7 @@ right says the hash, checked on the host by the module that uses the file.
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,24 @@ from ansible.plugins.action import ActionBase
 
 from llamarig.converge import artifacts, toolkit
 from llamarig.converge.events import progress
-from llamarig.converge.jobs import LockKeeper
+from llamarig.converge.jobs import LockKeeper, utilities
+from llamarig.converge.store.releases import Releases
+from llamarig.converge.store.shelf import Shelf
 from llamarig.errors import RigError
 
 PIECE = 16 << 20
 TRIES = 3
+MIB = 1 << 20
+
+
+def pace_of(limit_mib_s: float) -> Any:
+    """The token bucket of rig_download, which runs on hosts and is found here as a file only; 0 is no limit."""
+    spec = importlib.util.spec_from_file_location("rig_download_here", utilities() / "rig_download.py")
+    if spec is None or spec.loader is None:
+        raise AnsibleActionFail("rig_download.py is missing from llamarig's plugins")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Pace(limit_mib_s * MIB if limit_mib_s else None)
 
 
 class ActionModule(ActionBase):
@@ -28,7 +42,8 @@ class ActionModule(ActionBase):
     ``lock``, arguments for rig_lock, called now and then meanwhile.
 
     For a model it returns ``path``, ``sha256`` and ``size`` of the file there, still unchecked;
-    for a release those of the source archive, and ``patches`` in order, as rig_source takes them;
+    for a release those of the source archive, and ``patches`` in order, as rig_source takes them, or, where the
+    controller holds it, those of the packed release;
     for a toolkit ``parts`` in order, as rig_toolkit takes them.
     """
 
@@ -40,6 +55,9 @@ class ActionModule(ActionBase):
         args, variables = self._task.args, task_vars or {}
         self._host = str(variables.get("inventory_hostname", ""))
         self._lock = LockKeeper(self, args.get("lock"), variables)
+        self._pace = pace_of(float((variables.get("llamarig_transfer") or {}).get("limit_mib_s") or 0))
+        mirror = (variables.get("llamarig_mirror") or {}).get("path")
+        self._shelf = Shelf.default().with_mirror(Path(mirror) if mirror else None)
         if not args.get("directory") or sum(bool(args.get(key)) for key in ("release", "model", "toolkit")) != 1:
             raise AnsibleActionFail("rig_push needs a directory, and one of a release, a model and a toolkit")
         if self._task.check_mode:
@@ -54,11 +72,11 @@ class ActionModule(ActionBase):
 
     def _model(self, project: Path) -> dict[str, Any]:
         wanted = self._task.args["model"]
-        return self._send(artifacts.model(wanted, project, self._progress), artifacts.label_of(wanted))
+        return self._send(artifacts.model(wanted, project, self._progress, self._shelf), artifacts.label_of(wanted))
 
     def _toolkit(self, project: Path) -> dict[str, Any]:
         # Everything is found before anything is sent.
-        parts = toolkit.parts(self._task.args["toolkit"], project, self._progress)
+        parts = toolkit.parts(self._task.args["toolkit"], project, self._progress, self._shelf)
         sent = [(part, self._send(part.artifact, part.name)) for part in parts]
         return {
             "changed": any(answer["changed"] for _, answer in sent),
@@ -70,9 +88,12 @@ class ActionModule(ActionBase):
 
     def _release(self, project: Path) -> dict[str, Any]:
         release = self._task.args["release"]
+        if release.get("artifact"):
+            packed = artifacts.Artifact(str(release["artifact"]["sha256"]), Releases(self._shelf).file(release))
+            return {**self._send(packed, f"release {release['id']}"), "patches": []}
         # Everything is found before anything is sent.
-        source = artifacts.source(release, project, self._progress)
-        patches = [(entry, artifacts.patch(entry, project)) for entry in release["patches"]]
+        source = artifacts.source(release, project, self._progress, self._shelf)
+        patches = [(entry, artifacts.patch(entry, project, self._shelf)) for entry in release["patches"]]
         result = self._send(source, "engine source")
         result["patches"] = []
         for entry, artifact in patches:
@@ -105,8 +126,10 @@ class ActionModule(ActionBase):
         with artifact.path.open("rb") as file:
             while offset < size:
                 file.seek(offset)
-                piece = file.read(PIECE)
+                # A limited line gets a second's worth at once: each piece is a command of its own over there.
+                piece = file.read(PIECE if self._pace.rate is None else max(1 << 16, min(PIECE, int(self._pace.rate))))
                 self._piece(target, offset, piece)
+                self._pace.spend(len(piece))
                 self._lock.renew()
                 offset += len(piece)
                 self._progress(f"copy {label}", offset, size)

@@ -27,6 +27,10 @@ options:
     description: Name and exact version of each package, or null for whatever is installed or offered.
     type: dict
     required: true
+  source:
+    description:
+      - The only list that apt may take them from, C(/etc/apt/sources.list.d/x.sources); all of the host's without it.
+    type: path
   lock_timeout:
     description: Seconds to wait for another apt or dpkg.
     type: int
@@ -118,8 +122,16 @@ def update(options: list[str], lock_timeout: int) -> str:
         time.sleep(2)
 
 
-def install(wanted: list[str], lock_timeout: int) -> None:
-    options = ["-o", f"DPkg::Lock::Timeout={lock_timeout}"]
+def only(source: str | None) -> list[str]:
+    """Options that make apt read one list and leave what it knows of the others as it is."""
+    if source is None:
+        return []
+    values = (f"Dir::Etc::sourcelist={source}", "Dir::Etc::sourceparts=-", "APT::Get::List-Cleanup=0")
+    return [part for value in values for part in ("-o", value)]
+
+
+def install(wanted: list[str], lock_timeout: int, source: str | None) -> None:
+    options = ["-o", f"DPkg::Lock::Timeout={lock_timeout}", *only(source)]
     if UPDATES.is_dir() and any(UPDATES.iterdir()):
         status, text = call(["dpkg", "--configure", "-a"])
         if status != 0:
@@ -136,6 +148,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "packages": {"type": "dict", "required": True},
+            "source": {"type": "path"},
             "lock_timeout": {"type": "int", "default": 300},
         },
         supports_check_mode=True,
@@ -148,7 +161,7 @@ def main() -> None:
     try:
         wanted = missing(packages) if packages else []
         if wanted and not module.check_mode:
-            install(wanted, params["lock_timeout"])
+            install(wanted, params["lock_timeout"], params["source"])
             if left := missing(packages):
                 raise FailedError(f"apt-get succeeded, and still not installed: {' '.join(left)}")
     except (FailedError, OSError, subprocess.TimeoutExpired) as error:

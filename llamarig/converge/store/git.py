@@ -39,6 +39,11 @@ def _git(repository: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
+def note_path(commit: str) -> str:
+    """Where a mirror says which of its files is the archive of a commit, below its directory."""
+    return f"git/{commit}.json"
+
+
 def archive(shelf: Shelf, url: str, commit: str, progress: Progress) -> tuple[str, Path]:
     """The sha256 and path of a .tar of ``commit``, fetched from ``url`` when it is not there yet.
 
@@ -53,6 +58,10 @@ def archive(shelf: Shelf, url: str, commit: str, progress: Progress) -> tuple[st
             fix="write all 40 digits in engine.commit; `git rev-parse` in a clone of it prints them",
         )
     note = shelf.partial(f"git archive {commit}").with_suffix(".json")
+    for place in shelf.beside:
+        held = _held(shelf, place.parent / note_path(commit))
+        if held is not None:
+            return held
     with shelf.busy(f"git {url}"):
         held = _held(shelf, note)
         if held is not None:

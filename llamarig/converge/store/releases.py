@@ -61,7 +61,7 @@ class Releases:
         Costs a look at two files: the content is hashed when it is sent (:meth:`file`).
         """
         try:
-            note = json.loads(self._note(release).read_text(encoding="utf-8"))
+            note = json.loads(self.note(release).read_text(encoding="utf-8"))
             held = Held(
                 str(note["release"]), str(note["sha256"]), int(note["size"]), str(note["origin"]), str(note["at"])
             )
@@ -110,16 +110,17 @@ class Releases:
 
     def forget(self, release: str) -> None:
         """Drop a release id; its content stays on the shelf like any other that nothing names."""
-        self._note(release).unlink(missing_ok=True)
+        self.note(release).unlink(missing_ok=True)
 
-    def _note(self, release: str) -> Path:
+    def note(self, release: str) -> Path:
+        """Where it stands which content is a release. Raises :class:`RigError` for what is no release id."""
         if not release or not set(release) <= _NAME:
             raise RigError("this is no release id", release[:80])
         return self.index / f"{release}.json"
 
     def _write(self, held: Held) -> None:
         self.index.mkdir(parents=True, exist_ok=True, mode=0o700)
-        note = self._note(held.release)
+        note = self.note(held.release)
         temporary = note.with_name(f".{note.name}.{os.getpid()}")
         with temporary.open("w", encoding="utf-8") as file:
             json.dump(asdict(held), file, indent=1)

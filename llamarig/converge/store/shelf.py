@@ -17,6 +17,8 @@ from pathlib import Path
 from llamarig.errors import RigError
 
 CHUNK = 4 << 20
+BY_CONTENT = "sha256"
+"""The directory of a mirror that holds files by content."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a label, bytes done and bytes in all (0 when not known)."""
@@ -42,26 +44,52 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def _sound(path: Path, sha256: str, size: int | None) -> bool:
+    return (size is None or path.stat().st_size == size) and sha256_of(path) == sha256
+
+
 @dataclass(frozen=True)
 class Shelf:
-    """One directory of files by content. ``root`` is made when something is put there."""
+    """One directory of files by content. ``root`` is made when something is put there.
+
+    ``beside`` are directories of the same form that are only read: the mirror of a site.
+    """
 
     root: Path
+    beside: tuple[Path, ...] = ()
 
     @classmethod
     def default(cls) -> Shelf:
         """The user's own, in the cache directory."""
         return cls(cache_root() / "artifacts")
 
+    def with_mirror(self, mirror: Path | None) -> Shelf:
+        """The same shelf, with what `llamarig mirror` collected in ``mirror`` beside it."""
+        return self if mirror is None else Shelf(self.root, (*self.beside, mirror / BY_CONTENT))
+
     def path(self, sha256: str) -> Path:
         """Where the content lies, or would lie."""
         return self.root / sha256
 
     def get(self, sha256: str, size: int | None = None) -> Path | None:
-        """The file, verified; None when it is not there. A damaged one is thrown away."""
+        """The file, verified; None when it is not there. A damaged one is thrown away.
+
+        Raises :class:`RigError` for a damaged one in a directory that is only read: what is not told would be
+        fetched from elsewhere in silence, or fail for want of a network.
+        """
+        for place in self.beside:
+            beside = place / sha256
+            if beside.is_file():
+                if not _sound(beside, sha256, size):
+                    raise RigError(
+                        what="a file of the mirror is damaged",
+                        where=str(beside),
+                        fix="run `llamarig mirror DIR --verify` where the mirror was collected, and copy it again",
+                    )
+                return beside
         path = self.path(sha256)
         try:
-            sound = (size is None or path.stat().st_size == size) and sha256_of(path) == sha256
+            sound = _sound(path, sha256, size)
         except FileNotFoundError:
             return None
         if not sound:

@@ -16,6 +16,7 @@ import pytest
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
 from llamarig.converge.artifacts import Artifact
+from llamarig.converge.store.shelf import Shelf
 from tests.support.artifacts.onhost import load
 
 PIECE = 1 << 20
@@ -33,6 +34,8 @@ class Host:
         self.plugin._task = SimpleNamespace(args={"directory": str(folder)})
         self.plugin._host = "here"
         self.plugin._lock = SimpleNamespace(renew=lambda: None)
+        self.plugin._pace = rig_push.pace_of(0)
+        self.plugin._shelf = Shelf.default()
         self.plugin._low_level_execute_command = self.run
         self.pieces: list[int] = []
         self.cuts: list[int] = []

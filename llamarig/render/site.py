@@ -1,0 +1,64 @@
+"""The mirror of a host's site as data: where it lies, and the apt source that it gives the host."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from llamarig.errors import RigError
+from llamarig.render.text import fill
+from llamarig.render.wanted import WantedFile
+from llamarig.spec.host import HostSpec
+
+MANIFEST = "manifest.json"
+SOURCE = "/etc/apt/sources.list.d/llamarig-mirror.sources"
+ARCHITECTURE = "amd64"
+_LARGEST = 64 << 20
+"""Bytes of a manifest; one that names 10,000 packages has 3 MiB."""
+
+
+def mirror_of(spec: HostSpec, project_root: Path) -> dict[str, str]:
+    """``path`` on the controller and ``url`` for the host; each empty where the spec gives none."""
+    mirror = spec.mirror
+    path = str((project_root / Path(mirror.path).expanduser()).absolute()) if mirror and mirror.path else ""
+    return {"path": path, "url": mirror.url.rstrip("/") if mirror and mirror.url else ""}
+
+
+def system_of(spec: HostSpec) -> str:
+    """What the packages of a host are kept under: ``debian-13-amd64``."""
+    return f"{spec.os.distribution}-{spec.os.release}-{ARCHITECTURE}"
+
+
+def read_manifest(mirror: Path) -> dict[str, Any]:
+    """The manifest of a mirror (docs/reference/json.md). Raises :class:`RigError` when there is none to be read."""
+    path = mirror / MANIFEST
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(_LARGEST))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RigError(
+            what="there is no mirror with a readable manifest",
+            where=str(path),
+            why=str(error),
+            fix="make one with `llamarig mirror DIR HOST`, copy it whole, and name its directory in `mirror.path`",
+        ) from error
+    if not isinstance(found, dict) or found.get("schema") != 1:
+        raise RigError("the mirror's manifest is of another version", str(path), fix="collect it with this llamarig")
+    return found
+
+
+def apt_source(spec: HostSpec, project_root: Path) -> tuple[WantedFile, ...]:
+    """The list by which apt on the host takes packages from the site; none without an address or packages there.
+
+    A mirror that is not there yet gives none, so that it can be planned with and collected for; apply refuses it.
+    """
+    place = mirror_of(spec, project_root)
+    if not place["path"] or not place["url"] or not (Path(place["path"]) / MANIFEST).is_file():
+        return ()
+    held = read_manifest(Path(place["path"])).get("debian", {}).get(system_of(spec))
+    if not isinstance(held, dict):
+        return ()
+    uri = f"{place['url']}/{held['directory']}/"
+    text = fill("etc/apt/sources.list.d/llamarig-mirror.sources.j2", uri=uri, key=held["key"])
+    return (WantedFile(SOURCE, text),)
