@@ -15,6 +15,7 @@ from llamarig.converge.observe import observe_variables
 from llamarig.converge.private import private_directory
 from llamarig.converge.refuse import refusals
 from llamarig.converge.run import HostOutcome, Run, run_playbook
+from llamarig.converge.store.releases import Releases
 from llamarig.converge.wanted import plan_for, wanted_for
 from llamarig.errors import ExitCode, RigError, RigErrors
 
@@ -40,6 +41,8 @@ class HostApply:
 
     host: str
     variables: dict[str, Any] = field(default_factory=dict)
+    loaded: LoadedHost | None = None
+    """Its spec; None where a state that was kept is applied."""
     observed: dict[str, Any] = field(default_factory=dict)
     decision: Decision | None = None
     changed: int = 0
@@ -103,14 +106,14 @@ def prepare(root: Path, hosts: list[LoadedHost], private: Path, options: Options
 def _prepared(root: Path, loaded: LoadedHost, private: Path, options: Options) -> HostApply:
     try:
         plan = plan_for(root, loaded)
-        if refused := refusals(loaded, plan):
+        if refused := refusals(loaded, plan, root):
             return _refused(loaded.host, refused)
         variables = host_variables(root, loaded, wanted_for(root, loaded, plan), private, deep=options.deep)
     except RigError as error:
         return _refused(loaded.host, [error])
     if options.become_password_file is not None and variables.get("ansible_become"):
         variables.setdefault("llamarig_become_password_file", options.become_password_file)
-    return HostApply(loaded.host, variables)
+    return HostApply(loaded.host, variables, loaded)
 
 
 def _refused(host: str, errors: list[RigError]) -> HostApply:
@@ -143,8 +146,11 @@ def to_converge(hosts: list[HostApply], options: Options) -> list[HostApply]:
 
 
 def converge(hosts: list[HostApply], private: Path, options: Options, sink: Sink) -> Run:
-    """Run the playbook on ``hosts`` and write what happened into each."""
+    """Have releases made that are built elsewhere, run the playbook, and write what happened into each host."""
     started = time.monotonic()
+    hosts = _with_releases(hosts, private, options, sink)
+    if not hosts:
+        return Run(0, {})
     extra = {
         "llamarig_full": options.full,
         "llamarig_verify": options.verify,
@@ -159,6 +165,34 @@ def converge(hosts: list[HostApply], private: Path, options: Options, sink: Sink
         host.checks = outcome.results.get("rig_prove", {}).get("checks", [])
         host.error = _error(host.host, outcome, run)
     return run
+
+
+def _with_releases(hosts: list[HostApply], private: Path, options: Options, sink: Sink) -> list[HostApply]:
+    """The hosts that can go on: those that build elsewhere have their release on the controller, or an error now."""
+    from llamarig.converge.build.ensure import make_releases  # noqa: PLC0415 - most runs build nothing elsewhere
+
+    waiting = [host for host in hosts if _needs_release(host)]
+    if not waiting:
+        return hosts
+    started = time.monotonic()
+    loaded = [host.loaded for host in waiting if host.loaded is not None]
+    root = Path(waiting[0].variables["llamarig_project"])
+    errors = make_releases(root, loaded, private, sink, options.become_password_file)
+    for host in waiting:
+        release = host.variables["llamarig_wanted"]["release"]
+        held = Releases.default().get(release["id"])
+        host.error = errors.get(host.host)
+        if held is not None:
+            release["artifact"] = {"sha256": held.sha256, "size": held.size}
+        if host.error is not None:
+            host.seconds += time.monotonic() - started
+    return [host for host in hosts if host.error is None]
+
+
+def _needs_release(host: HostApply) -> bool:
+    release = host.variables["llamarig_wanted"]["release"]
+    at_work = host.decision is not None and "release" in host.decision.todo
+    return at_work and bool(release["elsewhere"]) and not release["artifact"]
 
 
 def _error(host: str, outcome: HostOutcome, run: Run) -> RigError | None:

@@ -1,7 +1,7 @@
 """Follow a long job on a host: progress while it runs, its own words when it fails.
 
-The job is a unit of systemd (module ``rig_job``). It goes on when the controller is
-interrupted or the connection is cut, so whoever follows may come back later.
+The job is a unit of systemd, or a detached process where there is none (module ``rig_job``). It goes on when the
+controller is interrupted or the connection is cut, so whoever follows may come back later.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from llamarig.paths import data_root
 INTERVAL_S = 2.0
 LOCK_EVERY_S = 30.0
 OUTAGE_S = 180.0
+SYSTEMD = "/run/systemd/system"
 _STEP = re.compile(r"\[(\d+)/(\d+)\]")
 _ADVICE = {
     "oom-kill": "the machine ran out of memory; give engine.build a smaller `jobs` or a bigger `job-mib`",
@@ -73,10 +74,22 @@ def follow(action: Any, job: dict[str, Any], label: str, unit: str, task_vars: d
     return result
 
 
+def _state(job: dict[str, Any]) -> str:
+    """A command that prints the state of a job in one line: systemd's word, or that of a detached process."""
+    unit, directory = shlex.quote(f"{job['name']}.service"), shlex.quote(str(job["directory"]))
+    # Of /proc/PID/stat the state and the start time; the name of the process is `python3`, without spaces.
+    detached = (
+        f"if [ -e {directory}/rc ] || ! read -r pid started rest 2>/dev/null <{directory}/pid; then echo exited; "
+        'else set -- $(cat "/proc/$pid/stat" 2>/dev/null); '
+        'if [ "${22}" = "$started" ] && [ "$3" != Z ]; then echo running; else echo failed; fi; fi'
+    )
+    return f"if [ -d {SYSTEMD} ]; then systemctl show -p SubState --value {unit}; else {detached}; fi"
+
+
 def _wait(action: Any, job: dict[str, Any], label: str, unit: str, task_vars: dict[str, Any]) -> None:
     host = str(task_vars.get("inventory_hostname", ""))
-    name, log = shlex.quote(f"{job['name']}.service"), shlex.quote(f"{job['directory']}/log")
-    command = f"systemctl show -p SubState --value {name}; tail -c 4096 {log} 2>/dev/null || true"
+    log = shlex.quote(f"{job['directory']}/log")
+    command = f"{_state(job)}; tail -c 4096 {log} 2>/dev/null || true"
     lock = LockKeeper(action, job.get("lock"), task_vars)
     answered = time.monotonic()
     told: tuple[int, int] | None = None

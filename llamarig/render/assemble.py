@@ -11,7 +11,7 @@ from llamarig.plan.settings import visible_cards
 from llamarig.plan.types import Plan, ServicePlan
 from llamarig.render import wanted as place
 from llamarig.render.arguments import flags_of, value_of
-from llamarig.render.build import packages, release
+from llamarig.render.build import builds_nothing, packages, release
 from llamarig.render.driver import driver
 from llamarig.render.models import wanted_models
 from llamarig.render.power import wanted_power
@@ -195,7 +195,7 @@ def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
     Raises :class:`RigError` when a file of the project is missing or a value cannot be rendered.
     """
     models = wanted_models(spec)
-    return Wanted(
+    wanted = Wanted(
         host=spec.host,
         packages=packages(spec),
         users=_users(spec),
@@ -211,3 +211,4 @@ def wanted_state(spec: HostSpec, plan: Plan, project_root: Path) -> Wanted:
         power=wanted_power(spec),
         system=f"{spec.os.distribution} {spec.os.release}",
     )
+    return wanted if spec.engine.build.where == "host" else builds_nothing(wanted)

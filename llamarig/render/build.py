@@ -32,18 +32,28 @@ def packages(spec: HostSpec) -> dict[str, str | None]:
 
 
 def copied(wanted: Wanted, sha256: str, size: int) -> Wanted:
-    """The same host where its release is copied, not built: no compiler is wanted there, and no toolkit.
+    """The same host where its release is copied, not built; ``sha256`` and ``size`` (bytes) are of the packed one."""
+    there = builds_nothing(wanted)
+    return replace(there, release=replace(there.release, artifact=WantedArtifact(sha256, size)))
 
-    ``sha256`` and ``size`` (bytes) are those of the packed release. What is installed already stays.
-    """
+
+def builds_nothing(wanted: Wanted) -> Wanted:
+    """The same host where nothing is built: no compiler is wanted there, and no toolkit. What is installed stays."""
     only_builds = {*_BUILDS, "libssl-dev", "patch"}
     return replace(
         wanted,
-        release=replace(wanted.release, artifact=WantedArtifact(sha256, size)),
         packages={name: version for name, version in wanted.packages.items() if name not in only_builds},
         directories=tuple(entry for entry in wanted.directories if entry[0] != TOOLKITS),
         toolkit=None,
     )
+
+
+def elsewhere(spec: HostSpec) -> str:
+    """In words, where the release of a host is built when not on the host; empty when it is."""
+    build = spec.engine.build
+    if build.where == "host":
+        return ""
+    return f"on the builder {build.builder}" if build.where == "builder" else f"in a container of {build.image}"
 
 
 def _switch(value: bool) -> str:
@@ -148,4 +158,5 @@ def release(spec: HostSpec, flags: tuple[str, ...]) -> WantedRelease:
         backend=engine.backend,
         inputs=inputs,
         flags=flags,
+        elsewhere=elsewhere(spec),
     )

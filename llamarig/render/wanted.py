@@ -96,6 +96,8 @@ class WantedRelease:
     inputs: dict[str, Any]
     flags: tuple[str, ...] = ()
     """Every flag that a rendered unit passes; the new binary's help must know them all."""
+    elsewhere: str = ""
+    """In words, where it is built when not on the host that wants it."""
     artifact: WantedArtifact | None = None
     """Copied to the host instead of a build. Rendering leaves it open; converge/wanted.py knows what is held."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from llamarig.spec.base import Commit, Lockable, Name, OneLine, RelativePath, SpecModel, SpecValueError
+from llamarig.spec.base import Commit, HostName, Lockable, Name, OneLine, RelativePath, SpecModel, SpecValueError
 
 Requirement = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.+!-]*$")]
 """An exact Python distribution, ``name==version``."""
@@ -16,6 +16,9 @@ OptionName = Annotated[str, StringConstraints(pattern=r"^(GGML|LLAMA)_[A-Z0-9_]+
 
 Architecture = Annotated[str, StringConstraints(pattern=r"^[0-9]{2,3}[af]?(-real|-virtual)?$")]
 """A CUDA architecture in CMake's words, ``120a-real``."""
+
+ImageRef = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][A-Za-z0-9._/:@-]{0,254}$")]
+"""A container image as the engine of containers knows it: ``name:tag``, ``registry/name@sha256:…``, or an id."""
 
 _LOCK_FIX = "add `sha256: unlocked`, and let `llamarig lock` fill it"
 
@@ -90,7 +93,13 @@ class Build(SpecModel):
     """How and where the build runs."""
 
     where: Literal["host", "builder", "container"] = "host"
-    """``builder`` and ``container``: not built yet."""
+    """``host``: on the host itself. ``builder``: on another host of the project; ``container``: in a container on the
+    controller. With these two the host gets the finished release, and needs no compiler. No part of the release id."""
+    builder: HostName | None = None
+    """The host of the project that builds, with ``where: builder``; it runs the same system as this one."""
+    image: ImageRef | None = None
+    """The image that a container is made of, with ``where: container``: a bare system, the same as this host runs,
+    with apt set up. It is pulled when it is not there."""
     jobs: Annotated[int, Field(ge=1, le=256)] | None = None
     """Compiler processes at once; by default the lesser of cores and memory over ``job-mib``."""
     job_mib: Annotated[int, Field(ge=128, le=16384)] | None = None

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from llamarig.errors import RigError, RigErrors
+from llamarig.spec.builders import builder_problems
 from llamarig.spec.fleet import FLEET_FILE, Fleet, read_fleet
 from llamarig.spec.fleet_file import NO_SECTIONS, FleetSections
 from llamarig.spec.host import HostSpec
 from llamarig.spec.overlay import Overlay
 from llamarig.spec.problem import SpecProblem
 from llamarig.spec.read_yaml import OUTSIDE, leads_outside, read_file
-from llamarig.spec.tree import merge
+from llamarig.spec.tree import find, merge
 from llamarig.spec.validate import validate
 
 INVENTORY = "inventory"
@@ -33,6 +34,8 @@ class LoadedHost:
     """What the spec asks for against the rule, with the reason that it gives."""
     line: int = 0
     """Where the file names the host; 0 when it does not, and the file's own name stands for it."""
+    builder_at: tuple[Path, int] | None = None
+    """Where `engine.build.builder` stands, which is checked once all hosts are read."""
     fleet: FleetSections = NO_SECTIONS
     """What the fleet files above say beside defaults."""
 
@@ -121,6 +124,9 @@ def load_files(root: Path, paths: list[Path], top: Path, overlay: Overlay | None
         if path.name == FLEET_FILE:
             project.errors.extend(_fleet_of(path.parent, top, fleets).own_errors)
     _unique_hosts(project)
+    for host, problem in [*builder_problems(project.hosts)]:
+        host.errors.append(problem)
+        host.spec = None
     return project
 
 
@@ -161,6 +167,8 @@ def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path, ove
     loaded.notes.extend(result.notes)
     if not loaded.errors:
         loaded.spec = result.spec
+        here, _ = find(merged, ("engine", "build", "builder"))
+        loaded.builder_at = (here.path, here.line)
     return loaded
 
 

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from ansible.module_utils import rig_fatbin
+from ansible.module_utils.rig_release_run import without_network
 from ansible.module_utils.rig_unpack import RefusedError
 
 SOURCE = """\
@@ -37,7 +38,7 @@ def _as_user(user: str, command: list[str], cwd: Path) -> subprocess.CompletedPr
     """Run a part of the toolkit as the build user, without network and with an empty environment."""
     drop: list[str] = []
     if os.geteuid() == 0:
-        drop = ["/usr/bin/unshare", "--net", "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        drop = [*without_network(), "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         drop += ["--no-new-privs", "--bounding-set=-all"]
     return subprocess.run(  # noqa: S603 - no shell, and a user without rights
         [*drop, *command],

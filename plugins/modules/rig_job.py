@@ -1,5 +1,8 @@
 #!/usr/bin/python
-"""Long work on a host as a transient systemd unit, which outlives the connection that started it."""
+"""Long work on a host as a transient systemd unit, which outlives the connection that started it.
+
+Where systemd does not run the machine (a container that is made for a build), a detached process stands for the unit.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils import rig_detached
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_disk import open_plain, write_whole
 from ansible.module_utils.rig_log import error_text
 
 DOCUMENTATION = r"""
 module: rig_job
-short_description: Run a long job as a transient systemd unit
+short_description: Run a long job as a transient systemd unit, or as a detached process where there is no systemd
 description:
   - C(started) starts the job, attaches to it when the same one runs already, and leaves one alone that has succeeded.
   - C(collected) ends a finished job and reports how it went; C(absent) ends it whatever it does.
@@ -57,7 +61,9 @@ def _systemctl(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)  # noqa: S603, S607 - fixed program
 
 
-def _shown(unit: str) -> dict[str, str]:
+def _shown(unit: str, directory: Path) -> dict[str, str]:
+    if not rig_detached.has_systemd():
+        return rig_detached.shown(directory)
     keys = "LoadState,ActiveState,SubState,Result,ExecMainStatus,ExecMainCode,Description"
     lines = _systemctl("show", "-p", keys, unit).stdout.splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)
@@ -88,7 +94,10 @@ def _identity(params: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _clear(unit: str) -> None:
+def _clear(unit: str, directory: Path) -> None:
+    if not rig_detached.has_systemd():
+        rig_detached.clear(directory)
+        return
     _systemctl("stop", unit)
     _systemctl("reset-failed", unit)
 
@@ -96,33 +105,45 @@ def _clear(unit: str) -> None:
 def _start(module: AnsibleModule, unit: str, log: Path) -> dict[str, Any]:
     params = module.params
     description = f"llamarig job {params['name']} {_identity(params)}"
-    shown = _shown(unit)
+    directory = Path(params["directory"])
+    shown = _shown(unit, directory)
     answer: dict[str, Any] = {"unit": unit, "log": str(log)}
     same = shown.get("Description") == description
     if same and shown.get("ActiveState") in ("active", "activating", "reloading"):
         return {**answer, "changed": False, "attached": True}
     if module.check_mode:
         return {**answer, "changed": True}
-    _clear(unit)
-    directory = Path(params["directory"])
+    _clear(unit, directory)
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     directory.chmod(int(params["mode"], 8))
     jobs = _jobs(params["jobs"], params["job_mib"])
     for name, content in params["scripts"].items():
         write_whole(directory / Path(name).name, content.encode())
     write_whole(directory / "run.sh", _script(params["commands"], jobs).encode())
+    try:
+        _launch(unit, description, directory, log, params)
+    except (OSError, KeyError) as error:
+        module.fail_json(msg=f"the job {unit} could not be started: {error}", unit=unit)
+    return {**answer, "changed": True, "attached": False, "jobs": jobs}
+
+
+def _launch(unit: str, description: str, directory: Path, log: Path, params: dict[str, Any]) -> None:
+    """Start ``run.sh`` of the directory; OSError when that fails."""
+    environment = {key: str(value) for key, value in params["environment"].items()}
+    if not rig_detached.has_systemd():
+        rig_detached.start(directory, description, environment, params["properties"])
+        return
     command = [
         "systemd-run", "--quiet", f"--unit={unit}", f"--description={description}", "--service-type=exec",
         "--property=RemainAfterExit=yes", f"--property=StandardOutput=truncate:{log}",
         "--property=StandardError=inherit",
         *(f"--property={entry}" for entry in params["properties"]),
-        *(f"--setenv={key}={value}" for key, value in sorted(params["environment"].items())),
+        *(f"--setenv={key}={value}" for key, value in sorted(environment.items())),
         "--", "/bin/sh", str(directory / "run.sh"),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell, our own words
     if done.returncode != 0:
-        module.fail_json(msg=f"the job {unit} could not be started: {done.stderr.strip()}", unit=unit)
-    return {**answer, "changed": True, "attached": False, "jobs": jobs}
+        raise OSError(done.stderr.strip())
 
 
 def _log_text(log: Path) -> str:
@@ -136,7 +157,7 @@ def _log_text(log: Path) -> str:
 
 
 def _collect(unit: str, log: Path) -> dict[str, Any]:
-    shown = _shown(unit)
+    shown = _shown(unit, log.parent)
     answer: dict[str, Any] = {"changed": False, "unit": unit, "log": str(log), "result": shown.get("Result", "")}
     if shown.get("LoadState") != "loaded":
         return {**answer, "rc": -1, "result": "absent", "error": "the job is not there (was the host restarted?)"}
@@ -146,7 +167,7 @@ def _collect(unit: str, log: Path) -> dict[str, Any]:
     exited = shown.get("ExecMainCode") == "1"
     answer["rc"] = int(shown.get("ExecMainStatus", "-1")) if exited or not failed else -1
     answer["error"] = error_text(_log_text(log)) if failed else ""
-    _clear(unit)
+    _clear(unit, log.parent)
     return answer
 
 
@@ -173,9 +194,9 @@ def main() -> None:
             module.exit_json(**_start(module, unit, log))
         if module.params["state"] == "collected":
             module.exit_json(**_collect(unit, log))
-        there = _shown(unit).get("LoadState") == "loaded"
+        there = _shown(unit, log.parent).get("LoadState") == "loaded"
         if there and not module.check_mode:
-            _clear(unit)
+            _clear(unit, log.parent)
         module.exit_json(changed=there, unit=unit, log=str(log))
     except OSError as error:
         module.fail_json(msg=f"the job {unit}: {error}")

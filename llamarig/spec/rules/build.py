@@ -171,4 +171,25 @@ def patches(view: View) -> Iterator[Broken]:
             yield Broken(("engine", "patches", index), f"the patch {key} is listed twice", "list each patch once")
 
 
-RULES = (source, architectures, known_cards, options, known_bad, patches)
+_PLACES = {"builder": "builder", "container": "image"}
+"""Where a build runs, and the key that says which."""
+_EXAMPLES = {"builder": "name a host of this project", "image": "name an image of the host's system, `debian:13` say"}
+
+
+def place(view: View) -> Iterator[Broken]:
+    """A build elsewhere says where exactly; what says so for another kind of place is not used."""
+    build = view.spec.engine.build
+    at: Loc = ("engine", "build")
+    where: Loc = (*at, "where")
+    for kind, key in _PLACES.items():
+        given = getattr(build, key)
+        if build.where == kind and given is None:
+            fix = f"add `{key}:` below `build`: {_EXAMPLES[key]}"
+            yield Broken(where, f"`where: {kind}` needs `{key}`", fix, rests_on=((*at, key),))
+        elif build.where != kind and given is not None:
+            fix = f"write `where: {kind}`, or remove `{key}`"
+            message = f"`{key}` is not used with `where: {build.where}`"
+            yield Broken((*at, key), message, fix, rests_on=(where,), warning=True)
+
+
+RULES = (source, architectures, known_cards, options, known_bad, patches, place)
