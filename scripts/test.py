@@ -26,6 +26,8 @@ class Tier:
     always: bool = False
     triggers: tuple[str, ...] = ()
     """Patterns of paths whose change runs the tier without its flag."""
+    alone: bool = False
+    """Only its own flag runs it, not ``--all``."""
 
 
 ON_ALL_CORES = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile")
@@ -40,6 +42,7 @@ TIERS = (
             "tests/hosts",
             "--ignore=tests/hosts/faults",
             "--ignore=tests/hosts/cuda",
+            "--ignore=tests/hosts/cuda_full",
             "--ignore=tests/hosts/dkms",
             "--ignore=tests/hosts/driver",
             "--ignore=tests/hosts/machine",
@@ -81,6 +84,7 @@ TIERS = (
             "tests/hosts/cuda/*",
         ),
     ),
+    Tier("cuda-full", ("tests/hosts/cuda_full", "--lab"), alone=True),
 )
 UNBUILT = ("fleet",)
 """Tiers that have a flag and no tests yet."""
@@ -115,7 +119,7 @@ def chosen(options: argparse.Namespace, changed: list[str]) -> list[Tier]:
         return [tier for tier in TIERS if tier.name in options.only]
     picked = []
     for tier in TIERS:
-        asked = options.all or getattr(options, tier.name, False)
+        asked = (options.all and not tier.alone) or getattr(options, tier.name.replace("-", "_"), False)
         touched = any(fnmatch.fnmatch(path, pattern) for path in changed for pattern in tier.triggers)
         if tier.always or asked or touched:
             picked.append(tier)
@@ -158,10 +162,13 @@ def parse() -> argparse.Namespace:
         "--cuda", action="store_true", help="a real toolkit, and five sources of the engine built with it"
     )
     parser.add_argument(
+        "--cuda-full", action="store_true", help="the whole engine built with it, over an hour on two cores"
+    )
+    parser.add_argument(
         "--driver", action="store_true", help="Debian's drivers built by its real DKMS, reboots under QEMU"
     )
     parser.add_argument("--fleet", action="store_true", help="not built yet")
-    parser.add_argument("--all", action="store_true", help="everything")
+    parser.add_argument("--all", action="store_true", help="everything but --cuda-full")
     parser.add_argument("--only", action="append", choices=[tier.name for tier in TIERS], help="this tier alone")
     return parser.parse_args()
 

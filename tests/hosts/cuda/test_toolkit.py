@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -18,22 +16,13 @@ from typing import Any
 
 import pytest
 from lab import Host, Lab, archives
-from lab.project import ROOT, Project, demo_spec
+from lab.project import ROOT, Project
 from lab.report import actions_of
 
 from llamarig.converge.store import origins
 from llamarig.converge.store.shelf import Shelf, silent
+from tests.support.toolkit.reference import PREFIX, WHEELS, cuda_spec, play
 
-VERSION = "13.0.88"
-PREFIX = f"/opt/llamarig/cuda/{VERSION}"
-WHEELS = {
-    "nvidia-cuda-nvcc==13.0.88": "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
-    "nvidia-nvvm==13.0.88": "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
-    "nvidia-cuda-crt==13.0.88": "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
-    "nvidia-cuda-runtime==13.0.96": "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
-    "nvidia-cuda-cccl==13.0.85": "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649",
-    "nvidia-cublas==13.1.0.3": "ee8722c1f0145ab246bccb9e452153b5e0515fd094c3678df50b2a0888b8b171",
-}
 OLD_HEADERS = ("nvidia-cuda-nvcc-cu12==12.9.86", "5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0")
 OBJECTS = [
     f"ggml/src/ggml-cuda/CMakeFiles/ggml-cuda.dir/{name}.cu.o"
@@ -49,36 +38,9 @@ OBJECTS = [
 PROBE = "#include <cuda_runtime.h>\n#include <cmath>\n__global__ void one(float * x) { *x = 1.0f; }\n"
 
 
-def cuda_spec() -> dict[str, Any]:
-    """The demo's spec for a host with a Blackwell and an Ada card, which nobody asks for here."""
-    spec = demo_spec()
-    spec["gpus"] = {
-        "blackwell": {"model": "rtx-pro-4000-blackwell-sff", "bus-id": "01:00.0"},
-        "ada": {"model": "rtx-2000-ada", "bus-id": "02:00.0"},
-    }
-    spec["cuda"] = {"source": "wheels", "version": VERSION, "wheels": dict(WHEELS)}
-    spec["engine"] |= {"backend": "cuda", "architectures": ["120a-real", "89-real"]}
-    for service in spec["services"].values():
-        service["gpu"] = "blackwell"
-    return spec
-
-
-def play(project: Project, host: Host, objects: list[str]) -> str:
+def partial(project: Project, host: Host, objects: list[str]) -> str:
     """Run partial.yml on the host; what it printed."""
-    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name]
-    command += ["-e", json.dumps({"partial_objects": objects}), str(Path(__file__).with_name("partial.yml"))]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=dict(project.environment(), ANSIBLE_NOCOLOR="1", LC_ALL=os.environ.get("LC_ALL", "C.UTF-8")),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:]
-    return done.stdout
+    return play(project, host, Path(__file__).with_name("partial.yml"), partial_objects=objects)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +48,7 @@ def builder(lab: Lab, project: Project) -> Iterator[Host]:
     """A bare machine on which the toolkit was installed and the five sources were built, as the roles do it."""
     host = lab.host("cuda", fresh=True)
     project.describe(host, cuda_spec())
-    play(project, host, OBJECTS)
+    partial(project, host, OBJECTS)
     archives.take_back(host)
     yield host
     lab.discard("cuda")
@@ -128,7 +90,7 @@ def test_a_changed_tool_is_seen_and_replaced(builder: Host, project: Project) ->
     builder.ssh(f"printf x >>{PREFIX}/bin/bin2c")
     [action] = toolkit_actions(project, builder)
     assert action["reason"] == "bin/bin2c was changed"
-    play(project, builder, [])
+    partial(project, builder, [])
     assert toolkit_actions(project, builder) == []
 
 

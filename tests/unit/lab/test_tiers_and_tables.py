@@ -54,6 +54,8 @@ def test_flags_add_tiers_and_only_leaves_the_others_out() -> None:
     assert names([], faults=True)[-1] == "faults"
     assert names([], all=True)[-3:] == ["faults", "driver", "cuda"]
     assert names([], cuda=True)[-1] == "cuda"
+    assert names([], cuda_full=True)[-1] == "cuda-full"
+    assert "cuda-full" not in names(["tests/hosts/cuda_full/release.yml"], all=True)
     assert names(["roles/x"], only=["unit"]) == ["unit"]
 
 
