@@ -52,6 +52,7 @@ known:
 """
 
 TIMEOUT_S = 60
+DRIVERS = "libcuda.so.1"
 MAX_BYTES = 4 << 20
 OPTION_LINE = re.compile(r"^-")
 FLAG = re.compile(r"^--?[A-Za-z][A-Za-z0-9-]*$")
@@ -115,6 +116,16 @@ def help_of(binary: Path, user: str) -> str:
     return text
 
 
+def advice(said: str) -> str:
+    """What to do about the one library that no release brings along, when it is that one that is missing."""
+    if DRIVERS not in said:
+        return ""
+    return (
+        f"\n{DRIVERS} belongs to the NVIDIA driver, which is not on this host. fix: let `driver` in the spec install it, "
+        "or install it by hand; nothing was restarted"
+    )
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -131,7 +142,7 @@ def main() -> None:
     except KeyError:
         module.fail_json(msg=f"the user {params['user']} does not exist")
     except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
-        module.fail_json(msg=f"{binary} does not run: {error}")
+        module.fail_json(msg=f"{binary} does not run: {error}{advice(str(error))}")
     found = complaints(known, params["flags"])
     if found:
         said = f"{binary} refuses flags that the units pass: " + "; ".join(found)

@@ -62,3 +62,9 @@ def test_a_binary_that_does_not_run_says_why(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(flags, "rights_of", lambda _account: {})
     with pytest.raises(RuntimeError, match=r"libcuda\.so\.1: cannot open"):
         flags.help_of(program(tmp_path, "echo libcuda.so.1: cannot open >&2; exit 127"), getpass.getuser())
+
+
+def test_without_a_driver_the_advice_is_the_driver() -> None:
+    said = "llama-server: error while loading shared libraries: libcuda.so.1: cannot open shared object file"
+    assert "let `driver` in the spec install it" in flags.advice(said)
+    assert flags.advice(said.replace("libcuda", "libgomp")) == ""
