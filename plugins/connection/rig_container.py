@@ -81,7 +81,7 @@ class Connection(ConnectionBase):
             writer = threading.Thread(target=_send, args=(raw, in_data or b""), daemon=True)
             writer.start()
             try:
-                for kind, data in frames_iter(stream, tty=False):
+                for kind, data in frames_iter(stream, tty=False):  # type: ignore[no-untyped-call] # the SDK types none of it
                     said[kind].append(data)
             finally:
                 stream.close()
