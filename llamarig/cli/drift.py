@@ -1,65 +1,81 @@
-"""``llamarig drift``: what differs between a host and its spec."""
+"""``llamarig drift``: what differs between hosts and their specs, since when, and from which record."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from llamarig.cli.drift_fix import Fixed
     from llamarig.cli.looked import Looked
-    from llamarig.compare import Action
-
-_NOTHING = ("", "absent", "none", "nothing", "not installed")
-"""What is said of a thing that is not there; its reason says so already."""
+    from llamarig.fleet.drift.host import HostDrift
 
 
 def drift(
     hosts: Annotated[list[str] | None, typer.Argument(help="Hosts to look at.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Hash releases and models again.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply to the hosts that differ, and look again.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask before anything is done.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the fleet as one page into this file.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the differences as JSON.")] = False,
 ) -> None:
     """Exit 1 when something differs, 3 when a host cannot be looked at."""
-    from llamarig.cli.looked import complain, emit, look
+    from llamarig.cli import looked
+    from llamarig.cli.drift_view import complain_of, show
+    from llamarig.errors import ExitCode, RigError
 
-    looked = look(hosts or [], all_, deep=deep)
+    if yes and not fix:
+        raise RigError(what="--yes is given without --fix", fix="add --fix, or leave --yes away")
+    seen = looked.look(hosts or [], all_, deep=deep)
+    found = [of_host(each) for each in seen]
+    code = max(each.code for each in seen)
+    fixed: Fixed | None = None
+    if fix and any(host.differences for host in found):
+        from llamarig.cli.drift_fix import mend
+
+        if not json_:
+            show(found)
+        fixed = mend([host.host for host in found if host.differences], deep=deep, yes=yes, quiet=json_)
+        again = {each.host: each for each in looked.look(fixed.hosts, False, deep=deep)} if fixed.hosts else {}
+        seen = [again.get(each.host, each) for each in seen]
+        found = [of_host(each) for each in seen]
+        code = max(fixed.code, *(each.code for each in seen))
+    if html is not None:
+        from llamarig.cli.drift_page import write
+
+        write(found, html, quiet=json_)
     if json_:
-        emit([document(each) for each in looked])
-    for each in looked:
-        if each.error is not None:
-            complain(each)
-        elif not json_:
-            _print(each)
-    raise typer.Exit(int(max(each.code for each in looked)))
+        _emit(found, fixed)
+    elif html is None or fix:
+        show(found)
+    complain_of(found)
+    raise typer.Exit(int(code if found else ExitCode.OK))
 
 
-def document(looked: Looked) -> dict[str, Any]:
-    """The documented form (DESIGN, Commands); ``error`` only where the host could not be looked at."""
-    from llamarig.compare.drift import drift_json
+def of_host(looked: Looked) -> HostDrift:
+    """What was seen of a host, as its drift."""
+    from llamarig.fleet.drift.host import HostDrift, host_drift
 
-    if looked.error is not None:
-        return {"host": looked.host, "drift": [], "error": looked.error_json()}
-    return drift_json(looked.host, list(looked.actions))
-
-
-def _print(looked: Looked) -> None:
-    from rich.markup import escape
-
-    from llamarig.cli.context import out
-    from llamarig.cli.rows import print_rows
-
-    host = escape(looked.host)
-    if not looked.actions:
-        out().print(f"{host}: [green]as its spec says[/]")
-        return
-    count = len(looked.actions)
-    out().print(f"{host}: [bold red]{count} {'difference' if count == 1 else 'differences'}[/]")
-    print_rows([[escape(f"{each.kind} {each.subject}"), escape(_words(each))] for each in looked.actions], indent=2)
+    if looked.wanted is None or looked.error is not None:
+        return HostDrift(looked.host, error=looked.error)
+    return host_drift(looked.wanted, looked.observed, looked.actions)
 
 
-def _words(action: Action) -> str:
-    """The reason; with what was expected and seen where something is there and says more than the reason."""
-    if action.observed in _NOTHING or (action.expected in action.reason and action.observed in action.reason):
-        return action.reason
-    return f"{action.reason} (expected {action.expected}, observed {action.observed})"
+def _emit(found: list[HostDrift], fixed: Fixed | None) -> None:
+    """One host's document as it is; those of several under ``hosts``, with their sums."""
+    from llamarig.cli.context import emit_json
+    from llamarig.fleet.drift.fleet import counts
+
+    documents = [each.to_json() for each in found]
+    if fixed is not None:
+        for document in documents:
+            if document["host"] in fixed.documents:
+                document["fix"] = fixed.documents[document["host"]]
+    keys: dict[str, Any] = {"new-keys": fixed.keys} if fixed and fixed.keys else {}
+    if len(documents) == 1:
+        emit_json(documents[0] | keys)
+    else:
+        emit_json({"hosts": documents, "summary": counts(found).to_json()} | keys)

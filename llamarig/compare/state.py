@@ -23,7 +23,7 @@ def state_of(wanted: Wanted, observed: Mapping[str, Any]) -> dict[str, Any]:
     """
     view = view_of(wanted, observed)
     current = as_text(observed.get("current"))
-    record, former = view.part("record"), view.part("former")
+    former = view.part("former")
     return {
         "host": wanted.host,
         "system": " ".join(filter(None, (_word(view.part("os").get(key)) for key in ("id", "version")))),
@@ -34,15 +34,22 @@ def state_of(wanted: Wanted, observed: Mapping[str, Any]) -> dict[str, Any]:
             "former-at": _word(former.get("at")),
             "wanted": wanted.release.id,
         },
-        "record": {
-            "state": _word(observed.get("record-state")) or "unknown",
-            "applied-at": _word(record.get("applied-at")),
-            "applied-from": _word(record.get("applied-from")),
-            "llamarig": _word(record.get("llamarig")),
-        },
+        "record": record_of(view),
         "lock": _lock(view.part("lock")),
         "power": _power(view),
         "services": {service.name: _service(view, service) for service in wanted.services},
+    }
+
+
+def record_of(view: View) -> dict[str, Any]:
+    """Who applied what the host knows of, when, from where and in which run; nulls where no record can be read."""
+    record = view.part("record")
+    return {
+        "state": _word(view.observed.get("record-state")) or "unknown",
+        "applied-at": _word(record.get("applied-at")),
+        "applied-from": _word(record.get("applied-from")),
+        "llamarig": _word(record.get("llamarig")),
+        "run": _word(record.get("run")),
     }
 
 
@@ -53,7 +60,7 @@ def _power(view: View) -> dict[str, Any] | None:
         return None
     cards = {printable(as_map(card).get("name")): as_map(card) for card in as_map(state.get("cards")).values()}
     return {
-        "at": _moment(state.get("time")),
+        "at": moment(state.get("time")),
         "error": _word(state.get("error")) or "",
         "cards": {
             name: {
@@ -85,7 +92,7 @@ def _lock(lock: Mapping[str, Any]) -> dict[str, Any] | None:
     if not lock:
         return None
     words = {key: printable(lock[key]) for key in ("who", "from", "run", "error") if key in lock}
-    return words | {"pid": as_int(lock.get("pid")), "since": _moment(lock.get("since"))}
+    return words | {"pid": as_int(lock.get("pid")), "since": moment(lock.get("since"))}
 
 
 def _service(view: View, service: WantedService) -> dict[str, Any]:
@@ -98,7 +105,7 @@ def _service(view: View, service: WantedService) -> dict[str, Any]:
         "state": _word(unit.get("active")) or "unknown",
         "sub-state": _word(unit.get("sub")) or "unknown",
         "enabled": unit.get("enabled") == "enabled",
-        "since": _moment(unit.get("started" if unit.get("active") in _UP else "stopped")),
+        "since": moment(unit.get("started" if unit.get("active") in _UP else "stopped")),
         "restarts": as_int(unit.get("restarts")) or 0,
         "main-pid": as_int(unit.get("main-pid")) or None,
         "release": printable(below.split("/")[0]) if below else None,
@@ -112,7 +119,8 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _moment(value: object) -> str | None:
+def moment(value: object) -> str | None:
+    """Seconds since 1970 as a UTC time, ``2026-11-29T16:00:00Z``; None for what is no such number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

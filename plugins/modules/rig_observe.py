@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils import rig_cuda_state, rig_nvidia, rig_power, rig_runtime, rig_store, rig_system
+from ansible.module_utils import rig_cuda_state, rig_nvidia, rig_power, rig_runtime, rig_store, rig_system, rig_times
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_files import Hasher
 
@@ -112,7 +112,10 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         name: rig_store.release(f"{rig_store.ROOT}/releases/{name}", hasher)
         for name in rig_store.release_ids(probe.get("release"), current, record)
     }
-    power = rig_power.look(hasher)
+    power, driver = rig_power.look(hasher), _driver(probe.get("driver"), hasher)
+    dated = [rig_store.RECORD, f"{rig_store.ROOT}/current", rig_times.PACKAGES, *rig_times.ACCOUNTS, *files, *left]
+    dated += [*_texts(probe, "directories"), *credentials, *model_paths]
+    dated += [*power["files"], *(driver["files"] if driver else ())]
     units = rig_runtime.units(list(dict.fromkeys([*_texts(probe, "units"), *named, *rig_power.units(power)])), run)
     pids = [unit["main-pid"] for unit in units.values() if unit["main-pid"]]
     processes = {str(pid): rig_runtime.process(pid, hasher) for pid in pids}
@@ -155,8 +158,9 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         "former": rig_store.state(rig_store.FORMER),
         "systemd": Path("/run/systemd/system").is_dir(),
         "gpus": rig_system.gpus(),
-        "driver": _driver(probe.get("driver"), hasher),
+        "driver": driver,
         "power": power,
+        "changed": rig_times.changed(dated),
     }
 
 

@@ -12,7 +12,6 @@ from llamarig.errors import RigError
 
 MARK = "<!-- made by llamarig plan -->"
 """Stands at the top of each page, on a line of its own below the document's type."""
-_HEAD = f"<!doctype html>\n{MARK}\n".encode()
 _LEADING = 64
 """White space that may stand before it."""
 _READABLE = 0o644
@@ -32,7 +31,7 @@ def page_paths(target: Path, hosts: Sequence[str]) -> list[Path]:
         _directory(target)
         paths = [target / f"{host}.html" for host in hosts]
     for path in paths:
-        _replaceable(path)
+        replaceable(path)
     return paths
 
 
@@ -54,8 +53,12 @@ def _directory(path: Path) -> None:
         raise _unwritable(path, error) from error
 
 
-def _replaceable(path: Path) -> None:
-    """A page that was written before may be replaced; anything else is somebody's."""
+def replaceable(path: Path, verb: str = "plan") -> None:
+    """A page that the same verb has written before may be replaced; anything else is somebody's.
+
+    Raises :class:`RigError` for what is no such page.
+    """
+    begins = f"<!doctype html>\n{MARK.replace('plan', verb)}\n".encode()
     try:
         kind = path.lstat().st_mode
     except FileNotFoundError:
@@ -66,14 +69,14 @@ def _replaceable(path: Path) -> None:
         raise RigError(what="--html names a link or no plain file", where=str(path), fix="name a new file")
     try:
         with path.open("rb") as stream:
-            head = stream.read(_LEADING + len(_HEAD))
+            head = stream.read(_LEADING + len(begins))
     except FileNotFoundError:
         return
     except OSError as error:
         raise _unwritable(path, error) from error
-    if not head.lstrip(b"\r\n").startswith(_HEAD):
+    if not head.lstrip(b"\r\n").startswith(begins):
         raise RigError(
-            what="the file is there and was not written by `llamarig plan --html`",
+            what=f"the file is there and was not written by `llamarig {verb} --html`",
             where=str(path),
             fix="name a new file, or remove this one",
         )

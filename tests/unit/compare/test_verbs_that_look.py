@@ -18,6 +18,13 @@ from llamarig.cli.status import status
 from llamarig.errors import ExitCode, RigError
 from tests.support.compare.cases import RELEASE, UNIT, Case, bare_observation, sha, wanted_state
 
+RECORDED = {
+    "state": "ok",
+    "applied-at": "2026-11-29T16:00:00Z",
+    "applied-from": "desk",
+    "llamarig": "0.1.0",
+    "run": "r1",
+}
 ESCAPE = "\x1b[2J[bold]x[/]"
 AWAY = RigError(what="cannot be reached", where="away", why=f"ssh: {ESCAPE}", fix="wake it", code=ExitCode.HOST_FAILED)
 
@@ -57,7 +64,7 @@ def host(case: Case) -> looked.Looked:
 
 def test_drift_of_a_converged_host_is_empty(start: Any) -> None:
     code, out, _ = start(drift, host(Case()), json_=True)
-    assert (code, json.loads(out)) == (0, {"host": "demo", "drift": []})
+    assert (code, json.loads(out)) == (0, {"host": "demo", "drift": [], "record": RECORDED})
     code, out, _ = start(drift, host(Case()))
     assert (code, out) == (0, "demo: as its spec says\n")
 
@@ -73,8 +80,10 @@ def test_drift_names_each_difference(start: Any) -> None:
                 "expected": f"sha256 {edited().wanted.files[1].sha256[:12]}",
                 "observed": f"sha256 {sha('edited')[:12]}",
                 "reason": "file: was edited on the host",
+                "since": {"after": "2026-11-29T16:00:00Z", "before": None, "by": "", "cause": "host"},
             }
         ],
+        "record": RECORDED,
     }
     code, out, _ = start(drift, host(edited()))
     assert "1 difference" in out

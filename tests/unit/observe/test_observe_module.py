@@ -76,7 +76,9 @@ def test_the_module_answers_the_probe_list_with_every_documented_key() -> None:
         "former",
         "systemd",
         "gpus",
+        "changed",
     }
+    assert set(observed["changed"]) >= {"/etc/passwd", "/opt/llamarig/current", *(file.path for file in wanted.files)}
     assert set(observed["files"]) >= {file.path for file in wanted.files}
     somewhere = observed | {"systemd": True, "arch": "x86_64"}
     assert compare(replace(wanted, system=""), somewhere), "this machine is not that host"
