@@ -20,5 +20,5 @@ def project_variables(root: Path, loaded: LoadedHost, private: Path) -> dict[str
     """
     plan = plan_for(root, loaded)
     variables = host_variables(root, loaded, wanted_for(root, loaded, plan), private)
-    refused = "\n".join(str(error) for error in refusals(loaded, plan))
+    refused = "\n".join(str(error) for error in refusals(loaded, plan, root))
     return {**variables, "llamarig_refused": refused}

@@ -89,7 +89,7 @@ def test_only_running_services_are_asked_about() -> None:
 
 
 def loaded(**content: Any) -> Any:
-    spec = SimpleNamespace(model_dump=lambda **_how: content)
+    spec = SimpleNamespace(model_dump=lambda **_how: content, mirror=None)
     return SimpleNamespace(host="demo", path=Path("demo.yml"), spec=spec)
 
 
@@ -107,15 +107,15 @@ def _all_built(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_all_built")
 def test_what_fits_and_is_pinned_is_not_refused() -> None:
     note = Finding("x", "warning", "thin")
-    assert refusals(loaded(sha256="ab"), plan(True, note)) == []
+    assert refusals(loaded(sha256="ab"), plan(True, note), Path()) == []
 
 
 def test_what_the_spec_keeps_from_apply_is_refused_before_anything_is_looked_at() -> None:
     root = Path(__file__).resolve().parents[3]
     content = (root / "inventory/demo.yml").read_text().replace("size: 98362432", "size: unlocked")
-    error_words = [error.what for error in refusals(_host(content), plan(True))]
+    error_words = [error.what for error in refusals(_host(content), plan(True), Path())]
     assert any("models.smol.size" in words for words in error_words)
-    assert refusals(_host((root / "inventory/demo.yml").read_text()), plan(True)) == []
+    assert refusals(_host((root / "inventory/demo.yml").read_text()), plan(True), Path()) == []
 
 
 def _host(content: str) -> Any:
@@ -129,9 +129,9 @@ def _host(content: str) -> Any:
 @pytest.mark.usefixtures("_all_built")
 def test_what_does_not_fit_is_a_finding_with_its_figures() -> None:
     finding = Finding("device-full", "error", "210 MiB too much on ada", "use q4_0", "ada")
-    (error,) = refusals(loaded(), plan(False, finding))
+    (error,) = refusals(loaded(), plan(False, finding), Path())
     assert (error.what, error.fix, error.code) == ("210 MiB too much on ada", "use q4_0", ExitCode.FINDING)
-    (silent,) = refusals(loaded(), plan(False))
+    (silent,) = refusals(loaded(), plan(False), Path())
     assert silent.code == ExitCode.FINDING
 
 
