@@ -18,8 +18,7 @@ _NAMED = 3
 def toolkit(view: View) -> Iterator[Action]:
     """The toolkit that is missing, made of other parts, or changed since.
 
-    Where it was missing nothing runs with it. Where one is replaced, everything that runs with its libraries is
-    started again.
+    Nothing runs with it: a release brings along what it links of it. So nothing is started again either.
     """
     wanted = view.wanted.toolkit
     if wanted is None:
@@ -32,14 +31,12 @@ def toolkit(view: View) -> Iterator[Action]:
     wrong = _wrong(view, wanted, seen)
     if wrong:
         left = max((as_int(seen.get("wrong-count")) or 0), len(wrong)) - _NAMED
-        runs = view.observed.get("current") == f"releases/{view.wanted.release.id}"
         yield Action(
             "toolkit",
             wanted.prefix,
             "; ".join(wrong[:_NAMED]) + (f" and {left} more" if left > 0 else ""),
             expected=f"{wanted.version} as installed",
             observed=wrong[0],
-            restarts=tuple(service.name for service in view.wanted.services) if runs else (),
         )
 
 

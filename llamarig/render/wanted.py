@@ -104,7 +104,7 @@ class WantedRelease:
 
 @dataclass(frozen=True, slots=True)
 class WantedToolkit:
-    """The CUDA toolkit that builds the engine, and whose libraries it runs with."""
+    """The CUDA toolkit that builds the engine; what the engine links of it is copied into the release."""
 
     version: str
     prefix: str

@@ -121,8 +121,8 @@ def advice(said: str) -> str:
     if DRIVERS not in said:
         return ""
     return (
-        f"\n{DRIVERS} belongs to the NVIDIA driver, which is not on this host. fix: let `driver` in the spec install it, "
-        "or install it by hand; nothing was restarted"
+        f"\n{DRIVERS} belongs to the NVIDIA driver, which is not on this host. fix: let `driver` in the spec install "
+        "it, or install it by hand; nothing was restarted"
     )
 
 

@@ -47,6 +47,15 @@ def test_what_has_arrived_is_not_counted(tmp_path: Path) -> None:
     assert [entry[1] for entry in rig_budget.needs(params)] == [6]
 
 
+def test_a_copied_release_needs_its_own_size_twice_less_what_has_arrived(tmp_path: Path) -> None:
+    artifact = {"sha256": "a" * 64, "size": 300}
+    params = {**_params(tmp_path), "models": [], "release": {"id": "abc", "artifact": artifact}}
+    assert [entry[1:] for entry in rig_budget.needs(params)] == [(300, "the packed release"), (300, "release abc")]
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / f"{'a' * 64}.part").write_bytes(bytes(100))
+    assert [entry[1] for entry in rig_budget.needs(params)] == [200, 300]
+
+
 def test_a_host_file_that_will_be_linked_needs_no_space(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(bytes(10))

@@ -67,10 +67,10 @@ def test_one_that_is_missing_is_installed_and_restarts_nothing() -> None:
         ({"wrong": ["\x1b[2Jgone"], "wrong-count": 1}, r"\x1b[2Jgone"),
     ],
 )
-def test_every_difference_is_one_action_that_restarts_what_runs_with_it(changes: dict[str, Any], reason: str) -> None:
+def test_every_difference_is_one_action_and_restarts_nothing(changes: dict[str, Any], reason: str) -> None:
     [action] = actions(seen(**changes))
     assert action.reason == reason
-    assert action.restarts == ("chat", "embed")
+    assert action.restarts == ()
 
 
 def test_a_manifest_that_was_changed_with_its_files_is_told_by_the_record() -> None:
