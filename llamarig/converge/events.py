@@ -20,6 +20,9 @@ from typing import Any
 SOCKET_VARIABLE = "LLAMARIG_EVENTS"
 """Environment variable that names the socket."""
 
+LONGEST = 64 << 20
+"""Bytes of an event that is taken: an observation has some 100 KB, and what a host says has no other bound."""
+
 Event = dict[str, Any]
 Sink = Callable[[Event], None]
 
@@ -36,7 +39,7 @@ def emit(event: Event) -> bool:
             link.sendall(json.dumps(event, default=str).encode())
             link.shutdown(socket.SHUT_WR)
             link.recv(1)  # the reader closes when it has everything: order is kept
-    except OSError:
+    except (OSError, ValueError, RecursionError):
         return False
     return True
 
@@ -52,9 +55,10 @@ class EventServer:
     def __init__(self, path: Path, sink: Sink) -> None:
         class _Reader(socketserver.StreamRequestHandler):
             def handle(self) -> None:
+                text = self.rfile.read(LONGEST + 1)
                 try:
-                    event = json.loads(self.rfile.read())
-                except ValueError:
+                    event = json.loads(text) if len(text) <= LONGEST else None
+                except (ValueError, RecursionError):
                     return
                 if isinstance(event, dict):
                     sink(event)

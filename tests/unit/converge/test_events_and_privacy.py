@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from llamarig.converge import events
 from llamarig.converge.events import SOCKET_VARIABLE, EventServer, emit, progress
 from llamarig.converge.private import private_directory, write_private
 
@@ -51,6 +52,27 @@ def test_what_is_no_event_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / "events"))
         assert emit({"event": "real"})
     assert seen == [{"event": "real"}]
+
+
+def test_what_is_too_long_or_too_deep_is_dropped_and_the_next_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(events, "LONGEST", 1000)
+    monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / "events"))
+    with EventServer(tmp_path / "events", seen.append):
+        emit({"event": "result", "host": "evil", "result": "x" * 1_000_000})
+        monkeypatch.setattr(events, "LONGEST", 1 << 20)
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(str(tmp_path / "events"))
+            link.sendall(b'{"a":' * 100_000)
+        deep: Any = "x"
+        for _ in range(100_000):
+            deep = [deep]
+        assert emit({"event": "deep", "deep": deep}) is False
+        assert emit({"event": "result", "host": "good"})
+    assert seen == [{"event": "result", "host": "good"}]
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_the_private_directory_is_the_users_alone_and_wiped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
