@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from llamarig.errors import RigError
 from llamarig.plan.headers import plan_project
@@ -17,7 +18,8 @@ WORTHWHILE = 48
 _PART = 16
 """Hosts that a process is handed at once."""
 
-_work: tuple[Sequence[HostSpec], Path] | None = None
+Result = TypeVar("Result")
+_work: Callable[[int], Any] | None = None
 """What a child finds in its memory; specs are not copied to it one by one."""
 
 
@@ -37,23 +39,31 @@ def plan_projects(specs: Sequence[HostSpec], project_root: Path) -> list[Plan]:
 def plan_each(specs: Sequence[HostSpec], project_root: Path) -> list[Plan | RigError]:
     """A plan a spec, in their order, or the error of a host that cannot be planned; nothing is kept from one host to
     the next."""
+    return on_all_cores(lambda number: _plan_or_error(specs[number], project_root), len(specs))
+
+
+def on_all_cores(work: Callable[[int], Result], count: int) -> list[Result]:
+    """What ``work`` says of every number below ``count``, in their order.
+
+    Of few it is asked here, of many in forked children: what it reads is in their memory already, what it returns is
+    copied back.
+    """
     global _work  # noqa: PLW0603 - children are forked and read it; it lives for this call alone
     cores = len(os.sched_getaffinity(0))
-    if len(specs) < WORTHWHILE or cores < 2 or "fork" not in multiprocessing.get_all_start_methods():  # noqa: PLR2004 - one core has nobody to share with
-        return [_plan_or_error(spec, project_root) for spec in specs]
-    _work = specs, project_root
+    if count < WORTHWHILE or cores < 2 or "fork" not in multiprocessing.get_all_start_methods():  # noqa: PLR2004 - one core has nobody to share with
+        return [work(number) for number in range(count)]
+    _work = work
     try:
         with multiprocessing.get_context("fork").Pool(cores) as pool:
-            return pool.map(_planned, range(len(specs)), chunksize=_PART)
+            return pool.map(_worked, range(count), chunksize=_PART)
     finally:
         _work = None
 
 
-def _planned(number: int) -> Plan | RigError:
+def _worked(number: int) -> Any:
     if _work is None:
-        raise RuntimeError("a child has nothing to plan")
-    specs, project_root = _work
-    return _plan_or_error(specs[number], project_root)
+        raise RuntimeError("a child has nothing to do")
+    return _work(number)
 
 
 def _plan_or_error(spec: HostSpec, project_root: Path) -> Plan | RigError:
