@@ -1,4 +1,4 @@
-"""Go back to the former release of a host: link, files and services as its last change found them."""
+"""Go back to the former release of a host: link, files and services as its last change found them, and its kernel."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llamarig.compare.kernel_back import KernelBack
+from llamarig.compare.view import View
 from llamarig.converge.events import Sink
 from llamarig.converge.explain import explain_all
 from llamarig.converge.hosts import host_variables
@@ -13,7 +15,7 @@ from llamarig.converge.observe import observe_variables
 from llamarig.converge.private import private_directory
 from llamarig.converge.run import Run, run_playbook
 from llamarig.converge.wanted import wanted_for
-from llamarig.converge.way_back import Former, way_back
+from llamarig.converge.way_back import Former, kernel_way, whole_way
 from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ class RolledBack:
     """What runs now; empty when the rollback failed."""
     checks: int = 0
     """Checks that the running services passed."""
+    kernel: KernelBack | None = None
+    """The kernel that was asked for, and why it was not chosen; None where none had to be."""
+    chooses: bool = True
+    """Whether GRUB decides on that host; elsewhere its owner has to choose the kernel."""
     error: RigError | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -36,29 +42,47 @@ class RolledBack:
         error = None
         if self.error is not None:
             error = {"what": self.error.what, "why": self.error.why, "fix": self.error.fix}
-        return {"host": self.host, "release": self.release, "ok": self.error is None, "error": error}
+        kernel = None
+        if self.kernel is not None:
+            chosen = self.error is None and self.chooses and not self.kernel.why
+            kernel = {**self.kernel.to_json(), "chosen": chosen}
+        return {"host": self.host, "release": self.release, "kernel": kernel, "ok": error is None, "error": error}
 
 
-def ways_back(root: Path, hosts: list[LoadedHost], *, break_lock: bool = False) -> dict[str, Former | RigError]:
+Way = Former | KernelBack | RigError
+
+
+def ways_back(
+    root: Path, hosts: list[LoadedHost], *, break_lock: bool = False, kernel_only: bool = False
+) -> dict[str, Way]:
     """What each host would go back to, or why it cannot. Nothing is touched."""
-    found: dict[str, Former | RigError] = {}
+    found: dict[str, Way] = {}
     with private_directory() as private:
-        variables = {loaded.host: host_variables(root, loaded, wanted_for(root, loaded), private) for loaded in hosts}
+        wanted = {loaded.host: wanted_for(root, loaded) for loaded in hosts}
+        variables = {loaded.host: host_variables(root, loaded, wanted[loaded.host], private) for loaded in hosts}
         for given in variables.values():
             given.pop("llamarig_wanted")
         for host, seen in observe_variables(variables, private).items():
             try:
-                found[host] = seen if isinstance(seen, RigError) else way_back(host, seen, break_lock=break_lock)
+                if isinstance(seen, RigError):
+                    found[host] = seen
+                elif kernel_only:
+                    found[host] = kernel_way(host, View(wanted[host], seen), break_lock=break_lock)
+                else:
+                    found[host] = whole_way(host, View(wanted[host], seen), break_lock=break_lock)
             except RigError as error:
                 found[host] = error
     return found
 
 
-def rollback_hosts(root: Path, hosts: list[LoadedHost], sink: Sink, *, break_lock: bool = False) -> list[RolledBack]:
+def rollback_hosts(
+    root: Path, hosts: list[LoadedHost], sink: Sink, *, break_lock: bool = False, kernel_only: bool = False
+) -> list[RolledBack]:
     """Roll every host back; each is proven against what was wanted when its former release was applied."""
+    extra = {"llamarig_break_lock": break_lock, "llamarig_kernel_only": kernel_only}
     with private_directory() as private:
         variables = {loaded.host: host_variables(root, loaded, wanted_for(root, loaded), private) for loaded in hosts}
-        run = run_playbook("rollback", variables, private, sink=sink, extra={"llamarig_break_lock": break_lock})
+        run = run_playbook("rollback", variables, private, sink=sink, extra=extra)
     return [_outcome(run, loaded.host) for loaded in hosts]
 
 
@@ -70,6 +94,8 @@ def _outcome(run: Run, host: str) -> RolledBack:
         why = run.messages[-4000:]
         return RolledBack(host, error=RigError("Ansible ended early", host, why, code=ExitCode.HOST_FAILED))
     checks = outcome.results.get("rig_prove", {}).get("checks", [])
-    return RolledBack(
-        host, str(outcome.results.get("rig_record", {}).get("record", {}).get("release", "")), len(checks)
-    )
+    release = str(outcome.results.get("rig_record", {}).get("record", {}).get("release", ""))
+    back = outcome.results.get("rig_reboot", {}).get("back")
+    kernel = KernelBack(**back) if isinstance(back, dict) else None
+    chooses = outcome.results.get("rig_boot", {}).get("chooses") is not False
+    return RolledBack(host, release, len(checks), kernel, chooses)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from llamarig.compare.kernel_back import KernelBack, alone, with_former
 from llamarig.compare.text import printable
-from llamarig.compare.view import as_map, as_text
+from llamarig.compare.view import View, as_map, as_text
 from llamarig.converge.controller import is_gone
 from llamarig.errors import ExitCode, RigError
 
@@ -19,9 +20,12 @@ class Former:
     release: str
     at: str
     """When it was proven, UTC."""
+    kernel: KernelBack | None = None
+    """The kernel on which it was proven; None where that is what runs and boots, or nobody knows it."""
 
     def __str__(self) -> str:
-        return f"files of {self.at}, release {self.release}"
+        words = f"files of {self.at}, release {self.release}"
+        return words if self.kernel is None or self.kernel.why else f"{words}, {self.kernel} from the next boot on"
 
 
 def former_state(observed: Mapping[str, Any]) -> Former | None:
@@ -44,11 +48,29 @@ def way_back(host: str, observed: Mapping[str, Any], *, break_lock: bool = False
             "write the former commit or settings into the spec, then apply",
             _FAILED,
         )
+    _not_locked(host, observed, break_lock=break_lock)
+    return former
+
+
+def whole_way(host: str, view: View, *, break_lock: bool = False) -> Former:
+    """The former state with the kernel that belongs to it; errors as of :func:`way_back`."""
+    return replace(way_back(host, view.observed, break_lock=break_lock), kernel=with_former(view))
+
+
+def kernel_way(host: str, view: View, *, break_lock: bool = False) -> KernelBack:
+    """The kernel to go back to alone; :class:`RigError` when there is none that boots, or somebody holds the lock."""
+    found = alone(view)
+    if found.why:
+        raise RigError("there is no kernel to go back to", host, found.why, code=_FAILED)
+    _not_locked(host, view.observed, break_lock=break_lock)
+    return found
+
+
+def _not_locked(host: str, observed: Mapping[str, Any], *, break_lock: bool) -> None:
     who = held_by(observed)
     if who and not break_lock:
         fix = "wait until it is done; if that process is gone for good, give --break-lock"
         raise RigError(f"another apply holds this host's lock: {who}", host, fix=fix, code=_FAILED)
-    return former
 
 
 def held_by(observed: Mapping[str, Any]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide on the controller whether a host reboots, or judge what came up after it did (llamarig.compare.reboot)."""
+"""Decide on the controller whether a host reboots and what it boots in a rollback, or judge what came up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from llamarig.compare.kernel_back import alone, with_former
 from llamarig.compare.load import wanted_from_json
 from llamarig.compare.reboot import IDLE_MINUTES, Policy, decide_reboot, differs_after
 from llamarig.compare.view import view_of
@@ -17,6 +18,7 @@ from llamarig.prove import probe_services
 class ActionModule(ActionBase):
     """Arguments: ``wanted``, ``observed``, and ``policy`` (``reboot``, ``idle_minutes``, ``local``). ``allowed``:
     somebody has said yes. With ``booted``, a kernel, it does not decide but returns what ``differs`` after the boot.
+    With ``back`` (``former`` state, or ``kernel`` alone) it returns under that key which kernel a rollback chooses.
     """
 
     _requires_connection = True
@@ -30,6 +32,9 @@ class ActionModule(ActionBase):
             view = view_of(wanted_from_json(arguments["wanted"]), arguments["observed"])
             if arguments.get("booted"):
                 return {**result, "changed": False, "differs": differs_after(view, str(arguments["booted"]))}
+            if arguments.get("back"):
+                chosen = alone(view) if arguments["back"] == "kernel" else with_former(view)
+                return {**result, "changed": False, "back": None if chosen is None else chosen.to_json()}
             policy = Policy(**arguments.get("policy", {}))
             if decide_reboot(view, policy).verdict not in ("ask", "waits"):
                 return {**result, "changed": False, "reboot": decide_reboot(view, policy).to_json()}

@@ -20,6 +20,7 @@ extends_documentation_fragment: []
 """
 
 RETURNED = {
+    "rig_boot",
     "rig_debs",
     "rig_doctor",
     "rig_idle",

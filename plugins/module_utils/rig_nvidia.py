@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.rig_files import UnusualFileError, lstat, read_kernel, read_small
+from ansible.module_utils.rig_files import UnusualFileError, lstat, read_json, read_kernel, read_small
 
 DPKG = "/var/lib/dpkg/status"
 DKMS = "/var/lib/dkms"
@@ -32,6 +32,8 @@ _NOUVEAU = ("nouveau", "nova_core")
 BOOT_FILES = ("/etc/modprobe.d/", "/etc/modules-load.d/")
 _RUN_FILE = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
 _STATUS_WORDS = 3
+KERNELS = "/var/lib/llamarig/kernels.json"
+"""Written by rig_boot after a reboot."""
 
 
 def is_own(name: str, own: list[str], apart: list[str]) -> bool:
@@ -209,6 +211,16 @@ def run_file(own_packages: dict[str, dict[str, Any]], root: str = "") -> bool:
     return bool(loaded(root)[0]) or any(os.path.lexists(root + path) for path in _RUN_FILE)
 
 
+def proven_kernels(root: str = "") -> list[str]:
+    """Kernels that were proven on this host, the last first; none where nobody rebooted it with llamarig."""
+    try:
+        told = read_json(root + KERNELS)
+    except UnusualFileError:
+        return []
+    kernels = told.get("proven") if isinstance(told, dict) else None
+    return [name for name in kernels if isinstance(name, str) and name] if isinstance(kernels, list) else []
+
+
 def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
     """Everything that the comparison and the role need; ``probe`` is docs/contracts.md, Probe list, ``driver``."""
     own, apart = list(probe.get("own", [])), list(probe.get("apart", []))
@@ -219,6 +231,7 @@ def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
     return {
         "packages": there,
         "kernels": kernels(root),
+        "proven-kernels": proven_kernels(root),
         "initramfs": old_initramfs(probe.get("files", {}), root),
         "loaded": version,
         "open": is_open,

@@ -232,7 +232,7 @@ def lock(path: str) -> dict[str, Any] | None:
 
 
 def state(path: str) -> dict[str, Any] | None:
-    """Release, run, controller and time of a kept state (``held.json``, ``former.json``); None when there is none."""
+    """Release, kernel, run, controller and time of a kept state (``held.json``, ``former.json``); None when there is none."""
     try:
         if lstat(path) is None:
             return None
@@ -240,4 +240,4 @@ def state(path: str) -> dict[str, Any] | None:
     except (UnusualFileError, RecursionError, ValueError):
         return {}
     kept = data if isinstance(data, dict) else {}
-    return {key: kept[key] for key in ("release", "run", "from", "at") if isinstance(kept.get(key), str)}
+    return {key: kept[key] for key in ("release", "kernel", "run", "from", "at") if isinstance(kept.get(key), str)}

@@ -1,9 +1,10 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: Apache-2.0
-"""Choose what boots next, once, while the kernel that runs stays what boots otherwise."""
+"""Choose what boots, try a new kernel once, and keep the last good one on the disk."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_disk import write_whole
+from ansible.module_utils.rig_nvidia import KERNELS, proven_kernels
 
 DOCUMENTATION = r"""
 module: rig_boot
@@ -18,16 +20,17 @@ short_description: Choose the kernel of the next boot in GRUB
 description:
   - C(try) makes the running kernel GRUB's default and the named one the choice of the next boot alone, so that a
     machine that does not come up boots the last good kernel when its power is cut. C(keep) makes the running kernel
-    the default; after a boot that was proven, that is the new one, and in a rollback the last good one.
-  - Where GRUB does not decide (no /boot/grub/grub.cfg), nothing is done, and C(chooses) is false.
+    the default, after a boot that was proven. C(choose) makes the named one the default, in a rollback.
+  - Where GRUB does not decide (no /boot/grub/grub.cfg), nothing is chosen, and C(chooses) is false.
+  - The kernel that was proven last and the one before it are written down, and apt's autoremove takes neither away.
 options:
   operation:
     description: What to do.
     type: str
-    choices: [try, keep]
+    choices: [try, keep, choose]
     required: true
   kernel:
-    description: The kernel of the next boot, as C(uname -r) prints it.
+    description: The kernel to try or to choose, as C(uname -r) prints it.
     type: str
     default: ""
   root:
@@ -60,8 +63,11 @@ TEXT = (
     "# Written by llamarig: what boots is what `grub-set-default` was told, so that a new kernel can be tried once.\n"
     "GRUB_DEFAULT=saved\n"
 )
+GUARD = "etc/apt/apt.conf.d/53llamarig-kernels"
 _MENU = re.compile(r"^\s*(submenu|menuentry) .*?\$menuentry_id_option '([^']+)'")
 _LARGEST = 1 << 22
+MOST = 2
+"""The kernel that was proven last, and the one to go back to from it."""
 
 
 def entries(config: str) -> dict[str, str]:
@@ -91,31 +97,82 @@ def _config(root: Path) -> str:
         return ""
 
 
+def guard(kernels: list[str]) -> str:
+    """apt's own keeps the running kernel and the two newest; the last good one may be neither (apt.conf(5), kernels
+    are named in NeverAutoRemove by regular expressions)."""
+    lines = [f'  "^linux-(image|headers)-{re.escape(kernel).replace(chr(92) + "-", "-")}$";' for kernel in kernels]
+    return "\n".join(
+        [
+            "// Written by llamarig: kernels that were proven stay until others were, for a rollback to boot.",
+            "APT::NeverAutoRemove {",
+            *lines,
+            "};\n",
+        ]
+    )
+
+
+def remember(root: Path, first: str, *, proven: bool) -> bool:
+    """Put a kernel before those that were proven (``proven``: it is one of them now), and all beyond autoremove's
+    reach; True when that changed anything."""
+    known = [first, *(kernel for kernel in proven_kernels(str(root).rstrip("/")) if kernel != first)]
+    changed = _write(root / GUARD, guard(known[:MOST])) if (root / GUARD).parent.is_dir() else False
+    if proven:
+        (root / KERNELS.lstrip("/")).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        text = json.dumps({"schema": 1, "proven": known[:MOST]}) + "\n"
+        changed = _write(root / KERNELS.lstrip("/"), text) or changed
+    return changed
+
+
+def _write(path: Path, text: str) -> bool:
+    if path.is_file() and path.read_text(errors="replace") == text:
+        return False
+    write_whole(path, text.encode())
+    return True
+
+
+def _chosen(root: Path) -> str:
+    """The entry that grub-set-default was told last (grub-editenv: lines of key=value, filled up with #)."""
+    try:
+        text = (root / "boot/grub/grubenv").read_text(errors="replace")
+    except OSError:
+        return ""
+    return next((line.partition("=")[2] for line in text.splitlines() if line.startswith("saved_entry=")), "")
+
+
 def choose(module: Any, root: Path, operation: str, kernel: str) -> dict[str, Any]:
     """Carry it out; fails when GRUB decides and knows no entry for a kernel."""
+    running = os.uname().release
+    default = kernel if operation == "choose" else running
     config = _config(root)
-    if not config:
-        return {"changed": False, "chooses": False, "default": ""}
-    known, running = entries(config), os.uname().release
-    missing = [name for name in ([running, kernel] if operation == "try" else [running]) if name not in known]
+    known = entries(config)
+    asked = [default, kernel] if operation == "try" else [default]
+    missing = [name for name in asked if config and name not in known]
     if missing:
         module.fail_json(msg=f"GRUB has no entry for kernel {missing[0]}; run `update-grub` on the host and look why")
-    setting, changed = root / SETTING, False
-    if not setting.is_file() or setting.read_text(errors="replace") != TEXT:
-        setting.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(setting, TEXT.encode())
+    # What a rollback chooses was proven before, and is so again only once it runs.
+    changed = remember(root, default, proven=operation != "choose")
+    if not config:
+        return {"changed": changed, "chooses": False, "default": ""}
+    if _write_setting(root / SETTING):
         module.run_command(["update-grub"], check_rc=True)
         changed = True
-    module.run_command(["grub-set-default", known[running]], check_rc=True)
+    if _chosen(root) != known[default]:
+        module.run_command(["grub-set-default", known[default]], check_rc=True)
+        changed = True
     if operation == "try":
         module.run_command(["grub-reboot", known[kernel]], check_rc=True)
-    return {"changed": changed or operation == "try", "chooses": True, "default": known[running]}
+    return {"changed": changed or operation == "try", "chooses": True, "default": known[default]}
+
+
+def _write_setting(path: Path) -> bool:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _write(path, TEXT)
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "operation": {"type": "str", "choices": ["try", "keep"], "required": True},
+            "operation": {"type": "str", "choices": ["try", "keep", "choose"], "required": True},
             "kernel": {"type": "str", "default": ""},
             "root": {"type": "path", "default": "/"},
         },

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ description:
   - C(started) notes in the held state that what was written runs now.
   - C(keep) writes down the state that was just proven. The one that was proven before it becomes the former one, the
     way back of a rollback, when it had another release or other files. What somebody edited on the host is in neither.
+  - C(booted) notes in the proven state that it was proven on the kernel that runs now. Every state names its kernel.
   - C(done) forgets the held state; the run that held it has finished.
   - C(restore) puts the held or the former state back, link and files, and forgets it when it was the held one.
   - Files are small texts and links; a file that was not there is taken away again. Key files do not belong here, or a
@@ -40,7 +42,7 @@ options:
   operation:
     description: What to do.
     type: str
-    choices: [hold, switch, started, keep, done, restore]
+    choices: [hold, switch, started, keep, booted, done, restore]
     required: true
   run:
     description: The run that holds, or keeps.
@@ -159,9 +161,9 @@ def hold(root: Path, state: Path, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def signed(params: dict[str, Any]) -> dict[str, Any]:
-    """Whose state it is, and of when."""
+    """Whose state it is, of when, and the kernel that ran."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"at": now, "run": params["run"], "from": params["applied_from"]}
+    return {"at": now, "run": params["run"], "from": params["applied_from"], "kernel": os.uname().release}
 
 
 def started(_root: Path, state: Path, _params: dict[str, Any]) -> dict[str, Any]:
@@ -199,6 +201,15 @@ def keep(root: Path, state: Path, params: dict[str, Any]) -> dict[str, Any]:
     return {"changed": True, "former": release or None}
 
 
+def booted(_root: Path, state: Path, _params: dict[str, Any]) -> dict[str, Any]:
+    path, kernel = state / "proven.json", os.uname().release
+    proven = read_state(path)
+    if proven is None or proven.get("kernel") == kernel:
+        return {"changed": False}
+    write_state(path, proven | {"kernel": kernel})
+    return {"changed": True}
+
+
 def done(_root: Path, state: Path, _params: dict[str, Any]) -> dict[str, Any]:
     held = state / "held.json"
     found = held.exists()
@@ -224,7 +235,15 @@ def restore(root: Path, state: Path, params: dict[str, Any]) -> dict[str, Any]:
     return {"changed": moved, "moved": moved, "existed": True, "restored": restored, "gone": gone}
 
 
-OPERATIONS = {"hold": hold, "switch": switch, "started": started, "keep": keep, "done": done, "restore": restore}
+OPERATIONS = {
+    "hold": hold,
+    "switch": switch,
+    "started": started,
+    "keep": keep,
+    "booted": booted,
+    "done": done,
+    "restore": restore,
+}
 
 
 def main() -> None:

@@ -126,6 +126,14 @@ class Virtual(Remote):
             raise LabError(f"the machine is still on after {seconds:.0f} s:\n{self.console()[-3000:]}") from error
         self._process = None
 
+    def wait_down(self, seconds: float = 120) -> None:
+        """Until it does not answer any more, on its way down; :class:`LabError` when it goes on answering."""
+        deadline = time.monotonic() + seconds
+        while self.ssh("echo up", check=False, seconds=60):
+            if time.monotonic() > deadline:
+                raise LabError("the machine is to reboot and still answers")
+            time.sleep(1)
+
     def wait_booted(self) -> None:
         """Until systemd has started what it starts; :class:`LabError` with the console when it does not."""
         deadline = time.monotonic() + BOOT_SECONDS

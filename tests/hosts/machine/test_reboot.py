@@ -21,6 +21,7 @@ from lab.project import ROOT, Project
 from tests.support import driver_host
 from tests.support.driver_module import with_module
 from tests.support.driver_repository import Signer, repository
+from tests.support.toolkit.reference import cuda_spec
 
 PLACE = "/srv/nvidia"
 VERSION = "610.57.04"
@@ -46,7 +47,7 @@ class Bench:
         (project.directory / "stand-in.asc").write_bytes(signer.public())
         for name, content in repository(with_module(VERSION), signer).items():
             machine.write(f"{PLACE}/{name}", content)
-        driver_host.describe(project, machine, self.driver)
+        project.describe(machine, cuda_spec() | {"driver": self.driver})
 
     def running(self) -> str:
         return self.machine.ssh("uname -r").strip()
@@ -160,3 +161,20 @@ def test_the_next_rebuild_goes_on_and_kernel_module_and_library_agree(bench: Ben
     assert f"gnulinux-{bench.newer}-advanced" in bench.machine.ssh("grub-editenv list")
     code, decided = bench.decision()
     assert (code, decided["verdict"]) == (0, "not-needed"), json.dumps(decided)
+
+
+@pytest.mark.usefixtures("mended")
+def test_a_rollback_lets_the_last_good_kernel_boot_again(bench: Bench) -> None:
+    assert bench.running() == bench.newer, "what the test before this one leaves"
+    assert bench.older.replace("+", "\\+").replace(".", "\\.") in bench.machine.ssh(
+        "cat /etc/apt/apt.conf.d/53llamarig-kernels"
+    )
+    told = bench.project.rig("rollback", bench.machine.name, "--kernel", "--yes", "--json").ok().data
+    assert told["hosts"][0]["kernel"] == {"kernel": bench.older, "why": "", "chosen": True}
+    assert bench.running() == bench.newer, "a rollback reboots nothing"
+    bench.machine.ssh("systemctl reboot", check=False)
+    bench.machine.wait_down()
+    bench.machine.wait_booted()
+    assert bench.running() == bench.older
+    assert bench.machine.ssh("cat /sys/module/nvidia/version").strip() == VERSION
+    assert bench.decision()[1]["needed"] == [f"kernel {bench.older} runs and {bench.newer} is installed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,17 @@ def test_the_held_state_says_whose_run_it_was(host: Host) -> None:
     host.do("hold", run="r7")
     assert (host.kept("held")["run"], host.kept("held")["from"]) == ("r7", "ada@desk")
     assert host.kept("held")["at"].endswith("Z")
+
+
+def test_a_state_names_its_kernel_and_a_proven_boot_renews_it(host: Host) -> None:
+    host.apply("b-2", "new unit", "sha256/new")
+    host.proven()
+    assert host.kept("proven")["kernel"] == os.uname().release
+    proven = host.kept("proven") | {"kernel": "6.1.0-1-amd64"}
+    (host.state / "proven.json").write_text(json.dumps(proven))
+    assert host.do("booted")["changed"] is True
+    assert host.kept("proven") == proven | {"kernel": os.uname().release}
+    assert host.do("booted")["changed"] is False
 
 
 def roll_back(host: Host) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,13 @@ def test_the_new_kernel_is_tried_once_and_the_present_one_stays(root: Path) -> N
 def test_what_was_proven_is_kept_and_the_setting_written_once(root: Path) -> None:
     boot.choose(Module(), root, "try", NEWER)
     host = Module()
-    assert boot.choose(host, root, "keep", "")["changed"] is False
+    assert boot.choose(host, root, "keep", "")["changed"] is True
     assert [argv[0] for argv in host.commands] == ["grub-set-default"]
+    entry = f"gnulinux-advanced-{UUID}>gnulinux-{RUNNING}-advanced-{UUID}"
+    (root / "boot/grub/grubenv").write_text(f"# GRUB Environment Block\nsaved_entry={entry}\n####")
+    again = Module()
+    assert boot.choose(again, root, "keep", "")["changed"] is False
+    assert again.commands == []
 
 
 def test_a_kernel_without_an_entry_is_not_booted(root: Path) -> None:
@@ -96,9 +102,33 @@ def test_a_kernel_without_an_entry_is_not_booted(root: Path) -> None:
 
 def test_without_grub_nothing_is_chosen(tmp_path: Path) -> None:
     host = Module()
-    assert boot.choose(host, tmp_path, "try", NEWER) == {"changed": False, "chooses": False, "default": ""}
+    assert boot.choose(host, tmp_path, "try", NEWER) == {"changed": True, "chooses": False, "default": ""}
     assert host.commands == []
-    assert list(tmp_path.iterdir()) == []
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")] == ["var/lib/llamarig/kernels.json"]
+
+
+def test_a_rollback_chooses_a_kernel_for_good(root: Path) -> None:
+    host = Module()
+    boot.choose(host, root, "choose", NEWER)
+    assert host.commands[-1] == ["grub-set-default", f"gnulinux-advanced-{UUID}>gnulinux-{NEWER}-advanced-{UUID}"]
+    with pytest.raises(FailedError, match=r"no entry for kernel 5\.0"):
+        boot.choose(host, root, "choose", "5.0")
+
+
+def test_the_last_good_kernels_are_written_down_and_kept_from_autoremove(root: Path) -> None:
+    guard = root / boot.GUARD
+    guard.parent.mkdir(parents=True)
+    (root / "var/lib/llamarig").mkdir(parents=True)
+    kernels = root / "var/lib/llamarig/kernels.json"
+    kernels.write_text('{"schema": 1, "proven": ["6.1.0-2-amd64", "6.1.0-1-amd64"]}')
+    boot.choose(Module(), root, "keep", "")
+    assert json.loads(kernels.read_text())["proven"] == [RUNNING, "6.1.0-2-amd64"]
+    assert r'"^linux-(image|headers)-6\.1\.0-2-amd64$";' in guard.read_text()
+    assert "6.1.0-1" not in guard.read_text().replace("\\", "")
+    # Choosing one to go back to proves nothing of it.
+    boot.choose(Module(), root, "choose", NEWER)
+    assert json.loads(kernels.read_text())["proven"] == [RUNNING, "6.1.0-2-amd64"]
+    assert r"99\.1\.0\+deb13-amd64" in guard.read_text()
 
 
 def session(place: Path, name: str, **fields: Any) -> None:
