@@ -140,7 +140,7 @@ def test_without_toolkit_and_compiler_only_the_drivers_library_is_missing(built:
 def test_a_second_look_builds_nothing(built: Built, project: Project) -> None:
     before = built.host.ssh(f"stat -c %Y {built.path}")
     said = play(project, built.host, WHOLE)
-    assert re.search(r"changed=0\s|changed=[123]\s", said), said[-1500:]
+    assert "Take the host's lock" in said
     assert "Start the build" not in said
     assert built.host.ssh(f"stat -c %Y {built.path}") == before
 
