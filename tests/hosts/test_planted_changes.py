@@ -1,4 +1,4 @@
-"""Each planted change gives exactly its own action, the apply mends it, and the server answers again."""
+"""Each planted change is told by drift and gives exactly its own action, the apply mends it, and the server answers."""
 
 from __future__ import annotations
 
@@ -68,6 +68,13 @@ def settled(demo: Host, project: Project) -> Iterator[Host]:
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name.replace(" ", "-"))
 def test_a_planted_change_gives_exactly_its_own_action(settled: Host, project: Project, change: Change) -> None:
     settled.ssh(change.plant)
+    looked = project.rig("drift", settled.name, "--json").ended(1)
+    assert [entry["reason"].split(":")[0] for entry in looked.data["drift"]] == [change.kind], looked.stdout
+    assert change.subject in looked.data["drift"][0]["subject"]
+    # An edited record vouches for no time; every other change was made after the one that it names.
+    since, record = looked.data["drift"][0]["since"], looked.data["record"]
+    assert since["after"] == (None if change.kind == "record" else max(record["applied-at"], since["after"]))
+    assert since["cause"] != "spec"
     ran = project.rig("apply", settled.name, "--yes", "--json").ok()
     actions = actions_of(ran.data)
     assert [action["kind"] for action in actions] == [change.kind], ran.stdout
