@@ -21,6 +21,7 @@ _Name = Annotated[str | None, typer.Argument(help="The rollout's id; the newest 
 _Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before running services are restarted.")]
 _Break = Annotated[bool, typer.Option("--break-lock", help="Take a host's lock from whoever holds it.")]
 _Become = Annotated[bool, typer.Option("--ask-become-pass", "-K", help="Ask for sudo's password.")]
+_Use = Annotated[bool, typer.Option("--ignore-use", help="Change hosts even while they are in use.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print the state as JSON.")]
 
 
@@ -35,6 +36,7 @@ def start(
         bool, typer.Option("--accept-changed", help="Take a spec as it is at its host's turn.")
     ] = False,
     yes: _Yes = False,
+    ignore_use: _Use = False,
     break_lock: _Break = False,
     ask_become_pass: _Become = False,
     as_json: _Json = False,
@@ -47,7 +49,7 @@ def start(
     wish = _wish(loaded, canary, failures, {"verify": verify, "accept-changed": accept_changed})
     if not yes:
         _ask(f"a rollout over {len(loaded)} hosts; services that change are restarted")
-    with _driving(break_lock, ask_become_pass) as given:
+    with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
         told = session.start(given, wish)
     _end(told, as_json)
 
@@ -75,6 +77,7 @@ def pause(name: _Name = None, as_json: _Json = False) -> None:
 def resume(
     name: _Name = None,
     yes: _Yes = False,
+    ignore_use: _Use = False,
     break_lock: _Break = False,
     ask_become_pass: _Become = False,
     as_json: _Json = False,
@@ -84,7 +87,7 @@ def resume(
 
     if not yes:
         _ask("the rollout goes on; services that change are restarted")
-    with _driving(break_lock, ask_become_pass) as given:
+    with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
         told = session.resume(given, name)
     _end(told, as_json)
 
@@ -148,21 +151,23 @@ def _ask(what: str) -> None:
 
 
 @contextmanager
-def _driving(break_lock: bool, ask_become_pass: bool) -> Iterator[Session]:
+def _driving(break_lock: bool, ask_become_pass: bool, *, ignore_use: bool = False) -> Iterator[Session]:
     """A session with the live view; what a Ctrl-C leaves behind is said."""
     from llamarig.cli.apply import become_password
     from llamarig.cli.context import project_root
     from llamarig.cli.rollout_view import Lines
     from llamarig.converge.apply import Options
     from llamarig.converge.private import private_directory
-    from llamarig.fleet.rollout.session import Session
+    from llamarig.fleet.in_use import UseGate
+    from llamarig.fleet.rollout.session import Session, no_gate
 
     with private_directory() as private:
         password = become_password(private) if ask_become_pass else None
         options = Options(break_lock=break_lock, become_password_file=password)
         try:
             with Lines() as view:
-                yield Session(project_root(), options, sink=view.event, watch=view.state)
+                gate = no_gate if ignore_use else UseGate(project_root(), options, view.event)
+                yield Session(project_root(), options, sink=view.event, watch=view.state, gate=gate)
         except KeyboardInterrupt:
             raise RigError(
                 what="interrupted; hosts that were being changed may be half changed",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from llamarig.converge.apply import Options, prepare
 from llamarig.converge.events import Sink
 from llamarig.converge.explain import explain
 from llamarig.converge.private import private_directory
 from llamarig.converge.run import HostVariables, Run, run_playbook
-from llamarig.errors import ExitCode, RigError
-from llamarig.fleet.policy.busy import Rules, Use, busy
+from llamarig.errors import ExitCode, RigError, RigErrors
+from llamarig.fleet.policy.busy import Rules, Use, busy, rules_of
 from llamarig.prove import probe_services
+from llamarig.spec.load import load_project
+from llamarig.spec.rollout import Rollout
 
 PLAYBOOK = "busy"
 _NOT_SENT = frozenset({"llamarig_wanted", "llamarig_probe"})
@@ -21,16 +25,20 @@ Verdict = Use | RigError | None
 """Why a host is left for later; None when it may be changed, an error when it could not be asked."""
 
 
-def hosts_in_use(rules: Mapping[str, Rules], variables: HostVariables, sink: Sink | None = None) -> dict[str, Verdict]:
+def hosts_in_use(
+    rules: Mapping[str, Rules], variables: HostVariables, sink: Sink | None = None, *, wait: bool = True
+) -> dict[str, Verdict]:
     """What stands against changing each host of ``rules`` now.
 
     ``variables`` are those that Ansible sees (:func:`llamarig.converge.hosts.host_variables`). One run looks at all
-    hosts; a second one waits on those that answer requests and may be drained.
+    hosts; a second one waits on those that answer requests and may be drained, unless ``wait`` is off.
     """
     asked = {host: 0 for host, each in rules.items() if _has_to_be_asked(each)}
     verdicts: dict[str, Verdict] = dict.fromkeys(rules)
     verdicts |= _asked(rules, asked, variables, sink)
-    draining = {host: rules[host].drain_s for host, use in verdicts.items() if isinstance(use, Use) and use.drains}
+    draining = {
+        host: rules[host].drain_s for host, use in verdicts.items() if wait and isinstance(use, Use) and use.drains
+    }
     return verdicts | _asked(rules, {host: wait for host, wait in draining.items() if wait}, variables, sink)
 
 
@@ -73,4 +81,35 @@ def _idle(run: Run, host: str) -> Mapping[str, Any] | RigError:
     return RigError(what=what, where=host, why=words, code=ExitCode.HOST_FAILED)
 
 
-__all__ = ["Verdict", "hosts_in_use"]
+class UseGate:
+    """Asked of hosts that are to be changed: why one must not be now. It reads their specs as they are then."""
+
+    def __init__(self, root: Path, options: Options, sink: Sink | None = None) -> None:
+        self._root, self._options, self._sink = root, options, sink
+
+    def __call__(self, hosts: Sequence[str]) -> dict[str, str]:
+        """The reason by host, in words; hosts that may be changed are left out."""
+        project = load_project(self._root)
+        chosen = [project.named(name) for name in hosts]
+        with private_directory() as private:
+            try:
+                ready = [host for host in prepare(self._root, chosen, private, self._options) if not host.refused]
+            except RigErrors as errors:
+                return dict.fromkeys(hosts, errors.errors[0].what)
+            variables = {host.host: host.variables for host in ready}
+            rules = {
+                loaded.host: rules_of(loaded.spec, loaded.fleet.rollout or Rollout())
+                for loaded in chosen
+                if loaded.spec is not None and loaded.host in variables
+            }
+            verdicts = hosts_in_use(rules, variables, self._sink)
+        return {host: _words(verdict) for host, verdict in verdicts.items() if verdict is not None}
+
+
+def _words(verdict: Use | RigError) -> str:
+    if isinstance(verdict, Use):
+        return verdict.reason
+    return f"nobody knows whether it is in use: {verdict.what}"
+
+
+__all__ = ["UseGate", "Verdict", "hosts_in_use"]

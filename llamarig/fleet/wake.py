@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from llamarig.errors import RigError
 
 if TYPE_CHECKING:
     from llamarig.spec.host import HostSpec, Wake
+    from llamarig.spec.load import LoadedHost
 
 _BANNER = b"SSH-"
 _ANSWER_S = 3.0
@@ -101,4 +104,15 @@ def wake_hosts(specs: Mapping[str, HostSpec]) -> dict[str, Woken]:
         return {name: answer.result() for name, answer in answers.items()}
 
 
-__all__ = ["Woken", "magic_packet", "send", "ssh_answers", "wake_host", "wake_hosts"]
+def wake_sleepers(hosts: Sequence[LoadedHost]) -> dict[str, Woken]:
+    """The same for loaded hosts, less those whose fleet says ``rollout: {wake: false}``."""
+    chosen = [each for each in hosts if each.fleet.rollout is None or each.fleet.rollout.wake]
+    return wake_hosts({each.host: each.spec for each in chosen if each.spec is not None})
+
+
+def with_waking(error: RigError, woken: Woken) -> RigError:
+    """The error of a host that stays silent, with what came of waking it."""
+    return replace(error, why="; ".join(filter(None, (woken.reason, error.why))))
+
+
+__all__ = ["Woken", "magic_packet", "send", "ssh_answers", "wake_host", "wake_hosts", "wake_sleepers", "with_waking"]

@@ -25,6 +25,7 @@ from llamarig.errors import ExitCode, RigError, RigErrors
 from llamarig.fleet.rollout.hands import Pin, Result, Seen
 from llamarig.fleet.rollout.journal import sync_directory
 from llamarig.fleet.rollout.pin import spec_digest, wanted_digest
+from llamarig.fleet.wake import wake_sleepers, with_waking
 from llamarig.spec.load import load_project
 
 if TYPE_CHECKING:
@@ -112,7 +113,11 @@ class AnsibleHands:
         chosen = [self._hosts[name] for name in hosts]
         for host in chosen:
             host.error, host.decision, host.observed = None, None, {}
+        woken = wake_sleepers(self.loaded(hosts))
         work.look(chosen, self._own_directory())
+        for host in chosen:
+            if host.error is not None and host.host in woken:
+                host.error = with_waking(host.error, woken[host.host])
         return {host.host: _seen(host) for host in chosen}
 
     def keep(self, hosts: Sequence[str]) -> None:

@@ -11,9 +11,21 @@ from pathlib import Path
 import pytest
 import yaml
 
+from llamarig.errors import RigError
 from llamarig.fleet import wake as waking
-from llamarig.fleet.wake import Woken, magic_packet, send, ssh_answers, wake_host, wake_hosts
+from llamarig.fleet.wake import (
+    Woken,
+    magic_packet,
+    send,
+    ssh_answers,
+    wake_host,
+    wake_hosts,
+    wake_sleepers,
+    with_waking,
+)
+from llamarig.spec.fleet_file import FleetSections
 from llamarig.spec.host import HostSpec, Wake
+from llamarig.spec.load import LoadedHost
 
 DEMO = Path(__file__).resolve().parents[3] / "inventory/demo.yml"
 MAC = "01:23:45:67:89:ab"
@@ -143,3 +155,15 @@ def test_hosts_are_woken_together_and_those_without_the_section_left_alone(recei
     assert found["a"] == Woken(answers=True)
     assert not found["b"].answers
     assert receiver.recvfrom(2000)[0] == magic_packet(MAC)
+
+
+def test_a_fleet_may_say_that_nobody_is_woken(receiver: socket.socket) -> None:
+    document = yaml.safe_load(DEMO.read_text()) | {"connection": {"address": "127.0.0.1", "port": free_port()}}
+    keys = {"mac": MAC, "broadcast": "127.0.0.1", "port": receiver.getsockname()[1], "wait-s": 1}
+    spec = HostSpec.model_validate(document | {"wake": keys})
+    quiet = FleetSections.model_validate({"rollout": {"wake": False}})
+    asleep, left = LoadedHost("a", DEMO, spec), LoadedHost("b", DEMO, spec, fleet=quiet)
+    found = wake_sleepers([asleep, left, LoadedHost("broken", DEMO, None)])
+    assert list(found) == ["a"]
+    error = with_waking(RigError("the host cannot be reached", "a", "No route to host"), found["a"])
+    assert error.why == "it was woken, and SSH does not answer after 1 s; No route to host"
