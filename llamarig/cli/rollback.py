@@ -25,11 +25,12 @@ def rollback(
     """Switch hosts back to their former release, and prove it; its kernel boots from the next boot on."""
     from llamarig.cli.apply_view import Progress
     from llamarig.cli.ask import ask_or_refuse, interrupted_by_hand
-    from llamarig.cli.context import emit_json, project_root, select
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import emit_json, project_root
     from llamarig.converge.rollback import RolledBack, rollback_hosts, ways_back
     from llamarig.errors import RigError
 
-    loaded = select(hosts or [], all_)
+    loaded = choose(hosts or [], all_)
     ways = ways_back(project_root(), loaded, break_lock=break_lock, kernel_only=kernel)
     done = [RolledBack(host, error=way) for host, way in ways.items() if isinstance(way, RigError)]
     ready = [each for each in loaded if not isinstance(ways[each.host], RigError)]
@@ -52,12 +53,13 @@ def _say(done: RolledBack) -> None:
     """A line for what became of a host, and one for its kernel."""
     from rich.markup import escape
 
-    from llamarig.cli.context import err, out
+    from llamarig.cli.context import out
+    from llamarig.cli.host_error import complain
     from llamarig.compare.text import printable
 
     host = escape(done.host)
     if done.error is not None:
-        err().print(f"[bold red]error:[/] {escape(str(done.error))}", soft_wrap=True)
+        complain(done.host, done.error)
         return
     if done.release:
         out().print(f"{host}: [green]runs {escape(done.release)} again[/], {done.checks} checks passed")

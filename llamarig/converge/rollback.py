@@ -19,6 +19,7 @@ from llamarig.converge.way_back import Former, kernel_way, whole_way
 from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
+    from llamarig.render.wanted import Wanted
     from llamarig.spec.load import LoadedHost
 
 
@@ -55,14 +56,19 @@ Way = Former | KernelBack | RigError
 def ways_back(
     root: Path, hosts: list[LoadedHost], *, break_lock: bool = False, kernel_only: bool = False
 ) -> dict[str, Way]:
-    """What each host would go back to, or why it cannot. Nothing is touched."""
+    """What each host would go back to, in their order, or why it cannot. Nothing is touched."""
     found: dict[str, Way] = {}
+    wanted: dict[str, Wanted] = {}
+    variables: dict[str, dict[str, Any]] = {}
     with private_directory() as private:
-        wanted = {loaded.host: wanted_for(root, loaded) for loaded in hosts}
-        variables = {loaded.host: host_variables(root, loaded, wanted[loaded.host], private) for loaded in hosts}
-        for given in variables.values():
-            given.pop("llamarig_wanted")
-        for host, seen in observe_variables(variables, private).items():
+        for loaded in hosts:
+            try:
+                wanted[loaded.host] = wanted_for(root, loaded)
+                variables[loaded.host] = host_variables(root, loaded, wanted[loaded.host], private)
+                variables[loaded.host].pop("llamarig_wanted")
+            except RigError as error:
+                found[loaded.host] = error
+        for host, seen in observe_variables(variables, private).items() if variables else ():
             try:
                 if isinstance(seen, RigError):
                     found[host] = seen
@@ -72,7 +78,7 @@ def ways_back(
                     found[host] = whole_way(host, View(wanted[host], seen), break_lock=break_lock)
             except RigError as error:
                 found[host] = error
-    return found
+    return {loaded.host: found[loaded.host] for loaded in hosts}
 
 
 def rollback_hosts(

@@ -130,6 +130,17 @@ def test_the_verbs_that_look_ask_the_others(
     assert all(set(each) == DOCUMENT_ERROR for each in told.values())
 
 
+def test_a_rollback_of_the_others_waits_for_no_spec(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], project: Path, answers: list[str]
+) -> None:
+    add(project, broken(BAD))
+    assert run(monkeypatch, project, "rollback", "--all", "--yes", "--json") == 3
+    assert answers == list(GOOD)
+    told = {each["host"]: each["error"]["what"] for each in json.loads(capsys.readouterr().out)["hosts"]}
+    assert told[BAD] == "the spec has 2 errors"
+    assert told["anna"] == "the host cannot be reached"
+
+
 @pytest.mark.parametrize("make", [broken, unlocked])
 def test_apply_refuses_one_host_first_and_goes_on_with_the_others(
     monkeypatch: pytest.MonkeyPatch,
