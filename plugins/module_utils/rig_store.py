@@ -232,7 +232,7 @@ def lock(path: str) -> dict[str, Any] | None:
 
 
 def state(path: str) -> dict[str, Any] | None:
-    """Release, kernel, run, controller and time of a kept state (``held.json``, ``former.json``); None when there is none."""
+    """Release, kernel, run, controller and time of a kept state (``held.json``, ``former.json``); None without one."""
     try:
         if lstat(path) is None:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,9 @@ def describe(project: Project, host: Described, driver: dict[str, Any]) -> None:
     project.describe(host, spec | {"driver": driver})
 
 
-def play(project: Project, host: Described, seconds: float = 1800.0) -> Played:
-    """Run the driver's part of an apply."""
-    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, str(PLAYBOOK)]
+def play(project: Project, host: Described, seconds: float = 1800.0, options: Sequence[str] = ()) -> Played:
+    """Run the driver's part of an apply; ``options`` are of ansible-playbook."""
+    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, str(PLAYBOOK), *options]
     environment = dict(
         project.environment(),
         ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"),

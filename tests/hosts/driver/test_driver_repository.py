@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from lab import Host, Lab
-from lab.packages import ensure_commands
+from lab import Lab
 from lab.project import Project
 
 from tests.support import driver_host
-from tests.support.driver_repository import KERNEL, Signer, StandIn, headers, repository, set_of
+from tests.support.driver_bench import PLACE, Bench
+from tests.support.driver_repository import KERNEL, headers, set_of
 
-PLACE = "/srv/nvidia"
 OLD, NEW = "590.48.01", "610.57.04"
 pytestmark = pytest.mark.skipif(
     driver_host.own_driver_is_loaded(), reason="the driver of this machine shows through /sys into every test host"
 )
-
-
-class Bench:
-    """A machine, its project, and the repository on its disk."""
-
-    def __init__(self, host: Host, project: Project, directory: Path) -> None:
-        self.host, self.project = host, project
-        self.directory = directory
-        ensure_commands({"gpg": "gnupg"})
-
-    def signer(self, name: str, digest: str = "SHA256") -> tuple[Signer, str]:
-        signer = Signer(self.directory / name, digest)
-        fingerprint = signer.make()
-        (self.project.directory / f"{name}.asc").write_bytes(signer.public())
-        return signer, fingerprint
-
-    def offer(self, packages: list[StandIn], signer: Signer) -> None:
-        self.host.exec(f"rm -rf {PLACE}")
-        for name, content in repository(packages, signer).items():
-            self.host.write(f"{PLACE}/{name}", content)
-        self.host.exec(f"chmod 0755 /srv {PLACE}")
-
-    def want(self, version: str, key: str, fingerprint: str) -> driver_host.Played:
-        driver = {"source": "directory", "location": PLACE, "version": version, "flavour": "open"}
-        pinned = {"key": f"{key}.asc", "key-fingerprint": fingerprint}
-        driver_host.describe(self.project, self.host, driver | pinned)
-        return driver_host.play(self.project, self.host)
-
-    def packages(self) -> str:
-        return self.host.exec("dpkg-query -W -f '${Package} ${Version} ${db:Status-Want}\\n'").output
 
 
 @pytest.fixture(scope="module")
