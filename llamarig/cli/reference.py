@@ -28,6 +28,8 @@ EXITS: dict[str, str] = {
     "drift": "1 something differs; 2 a spec has an error; 3 a host cannot be looked at",
     "rebuild": "1 a reboot is needed and was not made, or the plan does not fit; 2 refused before anything was touched"
     "; 3 a host failed, did not come back, or came back with something that does not agree",
+    "mirror": "1 packages of a system have never been collected; 2 a spec has an error, or a pinned content is another"
+    "; 3 something could not be fetched, or a host not asked",
     "rollback": "2 refused before anything was touched; 3 a host failed, or has no former state",
     "doctor": "1 an error or a warning was found, or a text is not known; 2 it is not said what to examine, or it "
     "cannot be read; 3 a host cannot be asked",

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ansible.module_utils import rig_apt
 from ansible.module_utils.basic import AnsibleModule
@@ -130,7 +131,8 @@ def resolve(packages: list[str], files: dict[str, str], root: Path) -> list[dict
     known = stanzas(apt, chosen)
     found = []
     for path, fields in known.items():
-        fitting = [uri for uri in uris if uri.endswith(f"/{path}")]
+        # apt writes some characters of a version as escapes, %2b for a plus, say.
+        fitting = [uri for uri in uris if unquote(uri).endswith(f"/{unquote(path)}")]
         if len(fitting) != 1 or not re.fullmatch(r"[0-9a-f]{64}", fields.get("SHA256", "")):
             raise FailedError(
                 f"the index does not say where {fields.get('Package', path)[:100]} lies, or names no sha256"
