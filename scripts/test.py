@@ -45,6 +45,7 @@ TIERS = (
             "--ignore=tests/hosts/cuda_full",
             "--ignore=tests/hosts/dkms",
             "--ignore=tests/hosts/driver",
+            "--ignore=tests/hosts/reference",
             "--ignore=tests/hosts/machine",
             "--lab",
         ),
@@ -85,6 +86,18 @@ TIERS = (
         ),
     ),
     Tier("cuda-full", ("tests/hosts/cuda_full", "--lab"), alone=True),
+    Tier(
+        "reference",
+        ("tests/hosts/reference", "--lab"),
+        triggers=(
+            "inventory/dual-gpu-256k.yml",
+            "tests/overlays/*",
+            "tests/hosts/reference/*",
+            "llamarig/spec/overlay.py",
+            "roles/nvidia_driver/*",
+            "roles/cuda_toolkit/*",
+        ),
+    ),
 )
 UNBUILT = ("fleet",)
 """Tiers that have a flag and no tests yet."""
@@ -166,6 +179,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--driver", action="store_true", help="Debian's drivers built by its real DKMS, reboots under QEMU"
+    )
+    parser.add_argument(
+        "--reference", action="store_true", help="the reference spec with its overlay, up to the missing card"
     )
     parser.add_argument("--fleet", action="store_true", help="not built yet")
     parser.add_argument("--all", action="store_true", help="everything but --cuda-full")

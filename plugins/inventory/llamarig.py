@@ -27,6 +27,7 @@ short_description: Host specs as an inventory
 description:
   - Reads the specs of a project (C(inventory/*.yml)); every host gets its connection, the wanted state and the
     probe list as variables.
+  - The environment variable C(LLAMARIG_OVERLAY) names an overlay that is laid on the spec of the host it is for.
   - A C(*.llamarig.json) file carries hosts that the llamarig command has planned already.
 author: llamarig contributors
 options: {}
@@ -102,8 +103,10 @@ def _private() -> Path:
 @cache
 def _loaded(root: Path) -> list[Any]:
     from llamarig.spec.load import load_project  # noqa: PLC0415 - a prepared inventory does without, and is faster
+    from llamarig.spec.overlay import read_overlay  # noqa: PLC0415 - as above
 
-    return list(load_project(root).valid(None))
+    named = os.environ.get("LLAMARIG_OVERLAY")
+    return list(load_project(root, read_overlay(Path(named).resolve()) if named else None).valid(None))
 
 
 def _from_specs(path: Path) -> dict[str, Any]:

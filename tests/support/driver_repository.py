@@ -6,6 +6,7 @@ import hashlib
 import io
 import subprocess
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,7 +37,7 @@ class StandIn:
     name: str
     version: str
     fields: str = ""
-    files: dict[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
     after: str = ""
 
     def control(self) -> str:
@@ -68,7 +69,7 @@ def headers(kernel: str = KERNEL) -> StandIn:
     return StandIn(f"linux-headers-{kernel}", "1", files={f"usr/lib/modules/{kernel}/build/Makefile": "all:\n"})
 
 
-def _archive(files: dict[str, tuple[str, int]]) -> bytes:
+def _archive(files: Mapping[str, tuple[str | bytes, int]]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz", format=tarfile.GNU_FORMAT) as archive:
         made: set[str] = set()
@@ -81,19 +82,20 @@ def _archive(files: dict[str, tuple[str, int]]) -> bytes:
                     info = tarfile.TarInfo(f"./{folder}/")
                     info.type, info.mode = tarfile.DIRTYPE, 0o755
                     archive.addfile(info)
+            held = content.encode() if isinstance(content, str) else content
             info = tarfile.TarInfo(f"./{path}")
-            info.size, info.mode = len(content.encode()), mode
-            archive.addfile(info, io.BytesIO(content.encode()))
+            info.size, info.mode = len(held), mode
+            archive.addfile(info, io.BytesIO(held))
     return buffer.getvalue()
 
 
 def deb(package: StandIn) -> bytes:
     """The package as dpkg takes it: an ar archive of three members (deb(5))."""
-    control = {"control": (package.control(), 0o644)}
+    control: dict[str, tuple[str | bytes, int]] = {"control": (package.control(), 0o644)}
     if package.after:
         control["postinst"] = (package.after, 0o755)
-    documented = {f"usr/share/doc/{package.name}/stand-in": "made by llamarig's tests\n"}
-    data = {path: (content, 0o644) for path, content in (documented | package.files).items()}
+    documented: dict[str, str | bytes] = {f"usr/share/doc/{package.name}/stand-in": "made by llamarig's tests\n"}
+    data = {path: (content, 0o644) for path, content in (documented | dict(package.files)).items()}
     members = {
         "debian-binary": b"2.0\n",
         "control.tar.xz": _archive(control),
