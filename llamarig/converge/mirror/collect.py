@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llamarig.converge.events import Event
 from llamarig.converge.mirror.content import collect_content
 from llamarig.converge.mirror.packages import collect_packages
 from llamarig.converge.mirror.place import Place
 from llamarig.converge.mirror.python_env import collect_python
+from llamarig.converge.private import private_directory
 from llamarig.converge.wanted import spec_of, wanted_for
 from llamarig.errors import RigError, RigErrors
 from llamarig.render.site import system_of
@@ -94,9 +96,12 @@ def _collect(
     options: Options,
     progress: Progress,
 ) -> list[RigError]:
-    errors: list[RigError] = []
+    made_not = _releases(root, hosts, progress)
+    errors = [*made_not.values()]
     wanted: dict[str, list[dict[str, Any]]] = {}
     for loaded in hosts:
+        if loaded.host in made_not:
+            continue
         try:
             each = wanted_for(root, loaded).to_json()
             place.forget_host(loaded.host)
@@ -121,3 +126,17 @@ def _collect(
     else:
         place.keep_below("python/")
     return errors
+
+
+def _releases(root: Path, hosts: Sequence[LoadedHost], progress: Progress) -> dict[str, RigError]:
+    """Have the releases of hosts that do not build their own; by host, why one cannot be had."""
+    if all(spec_of(loaded).engine.build.where == "host" for loaded in hosts):
+        return {}
+    from llamarig.converge.build.ensure import make_releases  # noqa: PLC0415 - most hosts build their own
+
+    def tell(event: Event) -> None:
+        if event.get("event") == "progress":
+            progress(str(event.get("label", "")), int(event.get("done", 0)), int(event.get("total", 0)))
+
+    with private_directory() as private:
+        return make_releases(root, hosts, private, tell)
