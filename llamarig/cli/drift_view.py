@@ -14,8 +14,8 @@ from llamarig.fleet.drift.host import Difference, HostDrift
 from llamarig.fleet.drift.since import Since
 from llamarig.fleet.drift.words import difference_words, record_words, since_words, summary_words
 
-_NAMED = 12
-"""Hosts of a shared difference that are named; the rest are counted."""
+_NAMED = 40
+"""Hosts that are named in one line; the rest are counted."""
 
 
 def show(found: Sequence[HostDrift]) -> None:
@@ -27,7 +27,9 @@ def show(found: Sequence[HostDrift]) -> None:
     groups = shared(found)
     for number, group in enumerate(groups, 1):
         _show_shared(number, group)
-    for host in found:
+    if groups:
+        out().print()
+    for host in sorted(found, key=lambda each: bool(own(each, groups))):
         if host.differences:
             _show_host(host, groups)
 
@@ -49,14 +51,17 @@ def _show_summary(found: Sequence[HostDrift]) -> None:
         ("not looked at", [host.host for host in found if host.error is not None]),
     ):
         if names:
-            print_hanging(f"{label}: {escape(', '.join(names))}", indent=2, hang=2)
+            print_hanging(f"{label}: {escape(_names(names))}", indent=2, hang=2)
+
+
+def _names(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - _NAMED} more" if len(hosts) > _NAMED else ""
+    return ", ".join(hosts[:_NAMED]) + more
 
 
 def _show_shared(number: int, group: Shared) -> None:
-    names = ", ".join(group.hosts[:_NAMED])
-    more = f" and {len(group.hosts) - _NAMED} more" if len(group.hosts) > _NAMED else ""
     out().print()
-    out().print(f"[bold]\\[{number}] on {len(group.hosts)} hosts[/]: {escape(names + more)}", soft_wrap=True)
+    print_hanging(f"[bold]\\[{number}] on {len(group.hosts)} hosts[/]: {escape(_names(group.hosts))}", hang=4)
     _show_rows([(group.difference, group.since)])
 
 
@@ -67,16 +72,16 @@ def _show_host(host: HostDrift, groups: Sequence[Shared], *, alone: bool = False
     if not host.differences:
         out().print(f"{name}: [green]as its spec says[/]")
         return
-    if not alone:
-        out().print()
     count = len(host.differences)
     lead = f"{name}: [bold red]{count} {'difference' if count == 1 else 'differences'}[/]"
-    out().print(f"{lead}  [dim]{escape(record_words(host.record or {}))}[/]", soft_wrap=True)
     mine = {each.same for each in host.differences}
     told = [f"\\[{number}]" for number, group in enumerate(groups, 1) if group.difference.same in mine]
-    if told:
-        out().print(f"  as on other hosts: {' '.join(told)}", soft_wrap=True)
-    _show_rows([(each, each.since) for each in own(host, groups)])
+    rest = own(host, groups)
+    if rest and not alone:
+        out().print()
+    also = f", {'some' if rest else 'all'} as on other hosts: {' '.join(told)}" if told else ""
+    print_hanging(f"{lead}{also}  [dim]{escape(record_words(host.record or {}))}[/]", hang=4)
+    _show_rows([(each, each.since) for each in rest])
 
 
 def _show_rows(rows: Sequence[tuple[Difference, Since]]) -> None:

@@ -110,10 +110,10 @@ def test_the_terminal_tells_the_fleet_first(
     assert lines[4] == "[1] on 2 hosts: anna, bert"
     assert "was edited on the host" in lines[5]
     assert "between 2026-11-29T16:00:00Z (record) and 2026-11-29T18:00:00Z" in lines[5]
-    assert lines[6] == "anna: 1 difference  record of 2026-11-29T16:00:00Z from desk, run r1"
-    assert lines[7] == "  as on other hosts: [1]"
-    assert lines[8].startswith("bert: 2 differences")
-    assert "cmake" in lines[10]
+    record = "record of 2026-11-29T16:00:00Z from desk, run r1"
+    assert lines[6] == f"anna: 1 difference, all as on other hosts: [1]  {record}"
+    assert lines[7] == f"bert: 2 differences, some as on other hosts: [1]  {record}"
+    assert "cmake" in lines[8]
     assert written.out.count("was edited on the host") == 1
     assert "away: cannot be reached" in written.err
 
@@ -143,6 +143,17 @@ def test_a_fleet_without_drift_is_a_line_and_ends_well(
 ) -> None:
     assert run(monkeypatch, [seen("anna"), seen("bert")]) == 0
     assert capsys.readouterr().out.splitlines() == ["2 hosts: 2 as specified", "  as specified: anna, bert"]
+
+
+def test_hundreds_of_hosts_are_named_in_part_and_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts = [seen(f"host-{at:03}", *([changes.edit_unit] if at < 100 else [])) for at in range(300)]
+    assert run(monkeypatch, hosts) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "300 hosts: 200 as specified, 100 differ"
+    assert lines[1].endswith("host-139 and 160 more")
+    assert any(line.startswith("[1] on 100 hosts: ") and line.endswith("host-039 and 60 more") for line in lines)
 
 
 def hostile_case(case: Case) -> None:
