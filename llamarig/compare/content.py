@@ -11,7 +11,7 @@ from llamarig.compare.act import absence
 from llamarig.compare.action import Action
 from llamarig.compare.text import printable, short_hash
 from llamarig.compare.view import View, as_int, as_map, as_text
-from llamarig.render.wanted import CURRENT, RELEASES, WantedModelFile
+from llamarig.render.wanted import CURRENT, RELEASES, WantedModelFile, WantedRelease
 
 _WRITABLE_BY_OTHERS = 0o022
 _OCTAL = re.compile(r"[0-7]{3,5}")
@@ -28,8 +28,8 @@ def release(view: View) -> Iterator[Action]:
     wanted = view.wanted.release
     seen = view.release(wanted.id)
     if not seen:
-        why = "is not built" if wanted.artifact is None else "is not there, and is copied from the controller"
-        yield Action("release", wanted.id, why, expected=wanted.id, observed="absent")
+        why = _how(wanted)
+        yield Action("release", wanted.id, f"is not there, and {why}" if why else "is not built", expected=wanted.id, observed="absent")
         return
     wrong = _release_wrong(view)
     if wrong:
@@ -38,11 +38,18 @@ def release(view: View) -> Iterator[Action]:
         yield Action(
             "release",
             wanted.id,
-            "; ".join(wrong[:_NAMED]) + more + ("; it is copied from the controller" if wanted.artifact else ""),
+            "; ".join(wrong[:_NAMED]) + more + (f"; it {how}" if (how := _how(wanted)) else ""),
             expected="as built",
             observed=wrong[0],
             restarts=tuple(service.name for service in view.wanted.services) if runs else (),
         )
+
+
+def _how(wanted: WantedRelease) -> str:
+    """How a release comes to a host that does not build it; empty where it does."""
+    if wanted.artifact is not None:
+        return "is copied from the controller"
+    return f"is built {wanted.elsewhere}, then copied" if wanted.elsewhere else ""
 
 
 def _release_wrong(view: View) -> list[str]:

@@ -127,6 +127,8 @@ def _engine(view: View, actions: Sequence[Action]) -> Iterator[Change]:
     redone = f"nothing is built: release {release.id} is there and is switched to" if built else "the engine is built"
     if not built and release.artifact is not None:
         redone = "nothing is built: the engine is copied from the controller"
+    elif not built and release.elsewhere:
+        redone = f"the engine is built {release.elsewhere}, then copied"
     inputs = as_map(as_map(view.release(current).get("provenance")).get("inputs"))
     if current == release.id or not inputs:
         why = next((action.reason for action in actions if action.kind in ("release", "switch")), "")

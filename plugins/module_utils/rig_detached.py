@@ -22,7 +22,8 @@ from ansible.module_utils.rig_disk import open_plain, write_whole
 
 SYSTEMD = Path("/run/systemd/system")
 INTERFACES = Path("/sys/class/net")
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+"""What systemd gives a unit. A compiler cache tells languages apart: with another one it would know nothing."""
 _STARTED_WORD = "started"
 _GRACE_S = 10.0
 _STATE, _STARTED = 0, 19
@@ -65,7 +66,8 @@ def shown(directory: Path) -> dict[str, str]:
 def clear(directory: Path) -> None:
     """End the job whatever it does, and forget it; its log stays."""
     noted = _words(directory / "pid")
-    if noted and noted[1] == started_at(int(noted[0])):
+    # What a dead watcher leaves keeps its session, whose number nobody else gets as long as there is one of them.
+    if noted and started_at(int(noted[0])) in ("", noted[1]):
         _end(int(noted[0]))
     for name in ("rc", "pid"):
         (directory / name).unlink(missing_ok=True)
@@ -156,7 +158,7 @@ def _stay(directory: Path, description: str, writing: int, job: _Job) -> NoRetur
         for number in range(3):
             os.dup2(nothing, number)
         process = _begin(directory, job)
-        note = f"{os.getpid()} {started_at(os.getpid())} {description}"
+        note = f"{os.getpid()} {started_at(os.getpid())} {description}\n"  # a line is whole with its end: a shell reads it, too
         write_whole(directory / "pid", note.encode())
         os.write(writing, _STARTED_WORD.encode())
         os.close(writing)
@@ -173,18 +175,18 @@ def _begin(directory: Path, job: _Job) -> subprocess.Popen[bytes]:
     who: dict[str, Any] = {}
     if account is not None and account.pw_uid != os.geteuid():
         who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-    process = subprocess.Popen(  # noqa: S603 - no shell, our own script
+    # Before there is a process of another user, whose priority only a right would change.
+    os.nice(int(wanted.get("Nice", "0")))
+    return subprocess.Popen(  # noqa: S603 - no shell, our own script
         ["/bin/sh", str(directory / "run.sh")],
         stdin=subprocess.DEVNULL,
         stdout=job.log,
         stderr=job.log,
         cwd=wanted.get("WorkingDirectory", "/"),
-        env={"PATH": _PATH, **job.environment},
+        env={**_ENVIRONMENT, **job.environment},
         umask=int(wanted.get("UMask", "0022"), 8),
         **who,
     )
-    os.setpriority(os.PRIO_PROCESS, process.pid, int(wanted.get("Nice", "0")))
-    return process
 
 
 def _watch(directory: Path, process: subprocess.Popen[bytes], limit_s: str) -> None:
@@ -197,7 +199,7 @@ def _watch(directory: Path, process: subprocess.Popen[bytes], limit_s: str) -> N
             if pid != os.getpid():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-    write_whole(directory / "rc", f"{abs(code)} {result}".encode())
+    write_whole(directory / "rc", f"{abs(code)} {result}\n".encode())
 
 
 def has_systemd() -> bool:

@@ -60,10 +60,9 @@ def make(task: Task, machine: Machine, around: Around, *, prepare: bool = False)
         "llamarig_os": {"distribution": system.distribution, "release": system.release},
         "llamarig_wanted": wanted.to_json(),
         "llamarig_probe": probe_list(wanted),
-        "llamarig_build_place": dict(machine.place),
-        "llamarig_build_prepare": prepare,
     }
-    run = run_playbook("build", {where: variables}, around.private, sink=around.sink)
+    extra = {"llamarig_build_place": dict(machine.place), "llamarig_build_prepare": prepare}
+    run = run_playbook("build", {where: variables}, around.private, sink=around.sink, extra=extra)
     outcome = run.hosts[where]
     if outcome.failures:
         raise explain_all(where, outcome.failures)
