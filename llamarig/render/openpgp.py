@@ -46,9 +46,25 @@ def fingerprints(data: bytes) -> tuple[str, ...]:
 
 def armoured(data: bytes) -> tuple[str, ...]:
     """The lines of the key's armoured form, without comments or headers of the file it came from."""
-    coded = base64.b64encode(binary(data)).decode()
+    packets = binary(data)
+    return (_BEGIN, "", *armour_lines(packets), _END)
+
+
+def armour_lines(packets: bytes) -> tuple[str, ...]:
+    """Packets in lines of Base64, and their checksum."""
+    coded = base64.b64encode(packets).decode()
     lines = [coded[at : at + _COLUMNS] for at in range(0, len(coded), _COLUMNS)]
-    return (_BEGIN, "", *lines, _END)
+    return (*lines, "=" + base64.b64encode(_crc24(packets).to_bytes(3, "big")).decode())
+
+
+def _crc24(data: bytes) -> int:
+    """The checksum of an armour (RFC 4880, 6.1): newer readers do without it, GnuPG 2.2 of Debian 12 does not."""
+    crc = 0xB704CE
+    for octet in data:
+        crc ^= octet << 16
+        for _ in range(8):
+            crc = (crc << 1) ^ (0x1864CFB if crc & 0x800000 else 0)
+    return crc & 0xFFFFFF
 
 
 def _fingerprint(body: bytes) -> str:

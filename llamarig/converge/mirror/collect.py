@@ -106,6 +106,7 @@ def _collect(
             each = wanted_for(root, loaded).to_json()
             place.forget_host(loaded.host)
             collect_content(place, each, root, progress)
+            place.save()
             wanted.setdefault(system_of(spec_of(loaded)), []).append(each)
         except RigError as error:
             errors.append(error)

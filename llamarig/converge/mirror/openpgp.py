@@ -6,12 +6,13 @@ is gone when this returns: nobody, not even who holds the mirror, can sign anoth
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from llamarig.render.openpgp import armour_lines
 
 _EDDSA, _SHA512, _VERSION = 22, 10, 4
 _OID = bytes.fromhex("2b06010401da470f01")
@@ -20,7 +21,6 @@ _PUBLIC_KEY, _USER_ID, _SIGNATURE = 6, 13, 2
 _CREATED, _KEY_FLAGS, _ISSUER, _ISSUER_FINGERPRINT, _PREFERRED_HASH = 2, 27, 16, 33, 21
 _CERTIFIES_AND_SIGNS = b"\x03"
 _POSITIVE, _TEXT = 0x13, 0x01
-_COLUMNS = 64
 _Subpackets = list[tuple[int, bytes]]
 
 
@@ -83,17 +83,4 @@ def _packet(tag: int, body: bytes) -> bytes:
 
 
 def _armour(data: bytes, kind: str) -> list[str]:
-    coded = base64.b64encode(data).decode()
-    lines = [coded[at : at + _COLUMNS] for at in range(0, len(coded), _COLUMNS)]
-    checksum = "=" + base64.b64encode(_crc24(data).to_bytes(3, "big")).decode()
-    return [f"-----BEGIN PGP {kind}-----", "", *lines, checksum, f"-----END PGP {kind}-----"]
-
-
-def _crc24(data: bytes) -> int:
-    """The checksum of an armour (RFC 4880, 6.1): newer readers do without it, GnuPG 2.2 does not."""
-    crc = 0xB704CE
-    for octet in data:
-        crc ^= octet << 16
-        for _ in range(8):
-            crc = (crc << 1) ^ (0x1864CFB if crc & 0x800000 else 0)
-    return crc & 0xFFFFFF
+    return [f"-----BEGIN PGP {kind}-----", "", *armour_lines(data), f"-----END PGP {kind}-----"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from llamarig.converge.connection import connection_variables
 from llamarig.converge.explain import explain
 from llamarig.converge.mirror import apt_index
+from llamarig.converge.mirror.manifest import Entry
 from llamarig.converge.mirror.openpgp import sign
 from llamarig.converge.mirror.place import Place
 from llamarig.converge.private import private_directory
@@ -64,7 +65,8 @@ def collect_packages(
     directory = f"debian/{system}"
     stanzas: dict[str, str] = {}
     with download.client(pip_config()) as http:
-        for number, package in enumerate(found, 1):
+        done, total = 0, sum(int(package["size"]) for package in found)
+        for package in found:
             stanza = str(package["stanza"])
             try:
                 name = apt_index.file_name(stanza)
@@ -74,7 +76,8 @@ def collect_packages(
                 raise RigError("apt chose one package twice", spec.host, name)
             stanzas[name] = stanza
             _fetch(place, http, package, f"{directory}/{name}")
-            progress(f"packages of {system}", number, len(found))
+            done += int(package["size"])
+            progress(f"packages of {system}", done, total)
     _index(place, system, directory, stanzas, names)
 
 
@@ -99,8 +102,8 @@ def _resolve(root: Path, spec: HostSpec, names: list[str], files: dict[str, str]
 
 def _fetch(place: Place, http: Any, package: Mapping[str, Any], path: str) -> None:
     sha256, size = str(package["sha256"]), int(package["size"])
-    if place.holds(path, sha256):
-        place.keep(path, place.manifest.files[path])
+    if place.found(path, sha256):
+        place.keep(path, Entry(sha256, size, "package", path.rpartition("/")[2]))
         return
     temporary = place.scratch(f"{sha256}.deb")
     wish = download.Wish(str(package["uri"]), path.rpartition("/")[2], size)

@@ -47,7 +47,10 @@ class Place:
                 raise RigError(
                     "another llamarig collects into this mirror", str(root), fix="wait until it is done"
                 ) from error
-            yield cls(root, Manifest.load(root))
+            place = cls(root, Manifest.load(root))
+            # From here on it is a mirror: a run that is killed is gone on with.
+            place.save()
+            yield place
 
     @property
     def shelf(self) -> Shelf:
@@ -68,6 +71,13 @@ class Place:
             return (self.root / path).stat(follow_symlinks=False).st_size == entry.size
         except OSError:
             return False
+
+    def found(self, path: str, sha256: str) -> bool:
+        """The same; where the manifest does not know the file, its content is read: a run may have been killed."""
+        if self.holds(path, sha256):
+            return True
+        final = self.root / path
+        return path not in self.manifest.files and final.is_file() and sha256_of(final) == sha256
 
     def content(self, sha256: str, kind: str, name: str, host: str, make: Callable[[Shelf], Path]) -> Path:
         """Have one file by content, by ``make`` when it is not there: it fetches to the shelf that it is given.

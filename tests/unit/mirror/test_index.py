@@ -10,7 +10,7 @@ import pytest
 
 from llamarig.converge.mirror import apt_index
 from llamarig.converge.mirror.openpgp import sign
-from llamarig.render.openpgp import fingerprints
+from llamarig.render.openpgp import armoured, fingerprints
 
 # Composed after what apt-cache 3.0.4 prints of a package.
 STANZA = """Package: libssl3t64
@@ -59,7 +59,10 @@ def test_release_names_size_and_hash_of_each_file() -> None:
 def test_each_index_has_a_key_of_its_own_which_is_read_as_one() -> None:
     one, two = (sign("Origin: x\n", "llamarig mirror", 1_800_000_000) for _ in range(2))
     assert one.fingerprint != two.fingerprint
-    assert fingerprints("\n".join(one.key).encode()) == (one.fingerprint,)
+    key = "\n".join(one.key).encode()
+    assert fingerprints(key) == (one.fingerprint,)
+    # A driver's list that names the same repository writes the key in the same form; apt takes no two forms for one.
+    assert armoured(key) == one.key
 
 
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not on this machine; a host test asks apt")

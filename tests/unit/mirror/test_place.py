@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from llamarig.converge.mirror.manifest import Entry, Manifest
+from llamarig.converge.mirror.manifest import Entry
 from llamarig.converge.mirror.place import Place
 from llamarig.converge.store.shelf import Shelf
 from llamarig.errors import RigError
@@ -65,17 +65,26 @@ def test_what_the_controller_holds_is_copied_and_not_fetched(tmp_path: Path) -> 
     assert (tmp_path / "m/sha256" / SHA).read_bytes() == CONTENT
 
 
-def test_a_run_that_was_cut_off_before_its_manifest_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_before_it_wrote_its_manifest_is_gone_on_with(tmp_path: Path) -> None:
     origin = Origin()
-    _collect(tmp_path / "m", origin)
-    (tmp_path / "m/manifest.json").unlink()
-    (tmp_path / "m/SHA256SUMS").unlink()
-    (tmp_path / "m/.llamarig-lock").unlink()
-    with pytest.raises(RigError, match="other things than a mirror"):
-        _collect(tmp_path / "m", origin)
-    (tmp_path / "m/manifest.json").write_text(json.dumps(Manifest().to_json()))
+    with Place.opened(tmp_path / "m") as place:
+        place.content(SHA, "model", "m.gguf", "demo", origin)
+        deb = place.scratch("x.deb")
+        deb.write_bytes(CONTENT)
+        place.adopt(deb, "debian/x/x.deb", SHA, "package", "x.deb")
+    assert json.loads((tmp_path / "m/manifest.json").read_text())["files"] == {}
+    with Place.opened(tmp_path / "m") as place:
+        assert place.found("debian/x/x.deb", SHA)
+        assert not place.found("debian/x/x.deb", "0" * 64)
     assert _collect(tmp_path / "m", origin).added == []
     assert origin.asked == 1
+
+
+def test_a_directory_whose_manifest_was_taken_away_is_left_alone(tmp_path: Path) -> None:
+    _collect(tmp_path / "m", Origin())
+    (tmp_path / "m/manifest.json").unlink()
+    with pytest.raises(RigError, match="other things than a mirror"):
+        _collect(tmp_path / "m", Origin())
 
 
 @pytest.mark.parametrize("damage", [b"GGUE" + CONTENT[4:], CONTENT[:-1], None])
