@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llamarig.cli.rollout_plan import plan
 from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
@@ -54,14 +56,26 @@ def start(
     _end(told, as_json)
 
 
+app.command()(plan)
+
+
 @app.command()
-def status(name: _Name = None, as_json: _Json = False) -> None:
+def status(
+    name: _Name = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page about it into this file.")] = None,
+    as_json: _Json = False,
+) -> None:
     """Say how far a rollout is."""
     from llamarig.cli.context import project_root
     from llamarig.fleet.rollout import places
     from llamarig.fleet.rollout.state import State
 
-    _end(State.read(places.find(project_root(), name)), as_json)
+    told = State.read(places.find(project_root(), name))
+    if html is not None:
+        from llamarig.fleet.view import page
+
+        html.write_text(page(told), encoding="utf-8")
+    _end(told, as_json)
 
 
 @app.command()
@@ -154,18 +168,19 @@ def _ask(what: str) -> None:
 def _driving(break_lock: bool, ask_become_pass: bool, *, ignore_use: bool = False) -> Iterator[Session]:
     """A session with the live view; what a Ctrl-C leaves behind is said."""
     from llamarig.cli.apply import become_password
-    from llamarig.cli.context import project_root
-    from llamarig.cli.rollout_view import Lines
+    from llamarig.cli.context import err, project_root
+    from llamarig.cli.rollout_view import show_key
     from llamarig.converge.apply import Options
     from llamarig.converge.private import private_directory
     from llamarig.fleet.in_use import UseGate
     from llamarig.fleet.rollout.session import Session, no_gate
+    from llamarig.fleet.view import RolloutView
 
     with private_directory() as private:
         password = become_password(private) if ask_become_pass else None
         options = Options(break_lock=break_lock, become_password_file=password)
         try:
-            with Lines() as view:
+            with RolloutView(err(), show_key) as view:
                 gate = no_gate if ignore_use else UseGate(project_root(), options, view.event)
                 yield Session(project_root(), options, sink=view.event, watch=view.state, gate=gate)
         except KeyboardInterrupt:

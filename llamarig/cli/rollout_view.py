@@ -1,8 +1,7 @@
-"""What ``rollout`` shows: a line for each host whenever something happens to it, and the whole at the end."""
+"""What ``rollout`` says at the end: every host by its wave. While it goes on llamarig.fleet.view shows it."""
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 from rich.markup import escape
@@ -20,41 +19,13 @@ _COLOURS = {
     "unreachable": "yellow",
     "deferred": "yellow",
 }
-_QUIET = {"pending", "observing"}
 
 
-class Lines:
-    """Takes states and Ansible's events; says what is new on standard error."""
-
-    def __init__(self) -> None:
-        self._phases: dict[str, str] = {}
-        self._wave = ""
-
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-    def event(self, event: dict[str, Any]) -> None:
-        """One event of Ansible: new keys are shown once, like ``apply`` does."""
-        if event.get("event") == "key":
-            client, service, host = (str(event.get(name)) for name in ("client", "service", "host"))
-            err().print(f"[bold yellow]new key[/] for client {escape(client)} of {escape(service)} on {escape(host)}:")
-            err().print(escape(str(event.get("key"))), soft_wrap=True)
-
-    def state(self, told: State) -> None:
-        """The state after a record."""
-        if told.wave != self._wave:
-            self._wave = told.wave
-            err().print(f"[bold]{escape(told.wave)}[/]")
-        for name, host in told.hosts.items():
-            if self._phases.get(name, "pending") != host.phase:
-                self._phases[name] = host.phase
-                if host.phase not in _QUIET:
-                    err().print(f"  {escape(name)}: {phase(host)} {escape(detail(host))}".rstrip(), soft_wrap=True)
+def show_key(event: dict[str, Any]) -> None:
+    """A new key is shown once, like ``apply`` does."""
+    client, service, host = (str(event.get(name)) for name in ("client", "service", "host"))
+    err().print(f"[bold yellow]new key[/] for client {escape(client)} of {escape(service)} on {escape(host)}:")
+    err().print(escape(str(event.get("key"))), soft_wrap=True)
 
 
 def phase(host: HostState) -> str:

@@ -89,21 +89,25 @@ class UseGate:
 
     def __call__(self, hosts: Sequence[str]) -> dict[str, str]:
         """The reason by host, in words; hosts that may be changed are left out."""
+        verdicts = self.verdicts(hosts)
+        return {host: _words(verdict) for host, verdict in verdicts.items() if verdict is not None}
+
+    def verdicts(self, hosts: Sequence[str], *, wait: bool = True) -> dict[str, Verdict]:
+        """What stands against changing each host; without ``wait`` nobody waits for running requests."""
         project = load_project(self._root)
         chosen = [project.named(name) for name in hosts]
         with private_directory() as private:
             try:
                 ready = [host for host in prepare(self._root, chosen, private, self._options) if not host.refused]
             except RigErrors as errors:
-                return dict.fromkeys(hosts, errors.errors[0].what)
+                return dict.fromkeys(hosts, errors.errors[0])
             variables = {host.host: host.variables for host in ready}
             rules = {
                 loaded.host: rules_of(loaded.spec, loaded.fleet.rollout or Rollout())
                 for loaded in chosen
                 if loaded.spec is not None and loaded.host in variables
             }
-            verdicts = hosts_in_use(rules, variables, self._sink)
-        return {host: _words(verdict) for host, verdict in verdicts.items() if verdict is not None}
+            return hosts_in_use(rules, variables, self._sink, wait=wait)
 
 
 def _words(verdict: Use | RigError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -68,6 +68,10 @@ class FleetPlan:
         """How many hosts have that verdict."""
         return sum(1 for host in self.hosts.values() if host.verdict == verdict)
 
+    def with_use(self, use: Mapping[str, Use | None]) -> FleetPlan:
+        """The same, when ``use`` says which hosts are in use."""
+        return replace(self, hosts={name: _with_use(host, use.get(name)) for name, host in self.hosts.items()})
+
     def to_json(self) -> dict[str, Any]:
         """The documented form of ``llamarig rollout plan --json``."""
         return {
@@ -90,13 +94,14 @@ def plan_rollout(
     (:func:`llamarig.fleet.policy.busy`); None: nobody has asked.
     """
     planned = on_all_cores(lambda number: _planned(root, hosts[number], observed), len(hosts))
-    by_name = {each.host: _with_use(each, (use or {}).get(each.host)) for each in planned}
+    by_name = {each.host: each for each in planned}
     labels = {loaded.host: loaded.spec.labels if loaded.spec is not None else {} for loaded in hosts}
     builds: dict[str, list[str]] = {}
     for each in by_name.values():
         if each.builds:
             builds.setdefault(each.release, []).append(each.host)
-    return FleetPlan(waves(labels, policy), by_name, {release: tuple(names) for release, names in builds.items()})
+    made = FleetPlan(waves(labels, policy), by_name, {release: tuple(names) for release, names in builds.items()})
+    return made if use is None else made.with_use(use)
 
 
 def _planned(root: Path, loaded: LoadedHost, observed: Mapping[str, Observation]) -> HostPlan:
@@ -135,9 +140,7 @@ def _with_use(planned: HostPlan, use: Use | None) -> HostPlan:
     if planned.verdict != "change" or use is None:
         return planned
     words = f"{planned.reason}; {use.reason}, which is waited for" if use.drains else use.reason
-    verdict: Verdict = "change" if use.drains else "in-use"
-    given = (planned.actions, planned.restarts, planned.release, planned.former)
-    return HostPlan(planned.host, verdict, *given, builds=planned.builds, reason=words)
+    return replace(planned, verdict="change" if use.drains else "in-use", reason=words)
 
 
 def _kinds(actions: Sequence[Action]) -> str:

@@ -1,0 +1,130 @@
+"""``llamarig rollout plan``: what a rollout would do to whom and when; hosts are looked at, nothing is touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from llamarig.errors import RigError
+    from llamarig.fleet.plan import FleetPlan, HostPlan, Observation, Verdict
+    from llamarig.fleet.policy import Use
+    from llamarig.render.wanted import Wanted
+    from llamarig.spec.load import LoadedHost
+
+_TONES: dict[Verdict, tuple[str, str]] = {
+    "change": ("bold", "is changed"),
+    "nothing-to-do": ("green", "nothing to do"),
+    "in-use": ("yellow", "deferred"),
+    "unreachable": ("yellow", "unreachable"),
+    "refused": ("bold red", "refused"),
+}
+
+
+def plan(
+    hosts: Annotated[list[str] | None, typer.Argument(help="Hosts, by the `host:` of their specs.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+) -> None:
+    """Look at all hosts and say what a rollout would do, in which waves; nothing is touched."""
+    import gc
+
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import emit_json, project_root
+    from llamarig.fleet.plan import plan_rollout
+    from llamarig.fleet.policy import policy_of
+
+    # Nothing here makes cycles, and looking for some is a sixth of a fleet's plan.
+    gc.disable()
+    chosen = choose(hosts or [], all_)
+    policy = policy_of(chosen)
+    root = project_root()
+    observed = _look(root, chosen)
+    made = plan_rollout(root, chosen, observed, policy)
+    changing = [loaded for loaded in chosen if made.hosts[loaded.host].verdict == "change"]
+    if use := _use(root, changing):
+        made = made.with_use(use)
+    if json_:
+        emit_json(made.to_json())
+    else:
+        _print(made)
+    raise typer.Exit(_code(made))
+
+
+def _look(root: Path, hosts: list[LoadedHost]) -> dict[str, Observation]:
+    """What each host is, or why it does not say so; one whose spec cannot be planned is not looked at."""
+    from llamarig.converge.observe import observe_hosts
+    from llamarig.converge.wanted import wanted_for
+    from llamarig.errors import RigError
+
+    wanted: dict[str, Wanted] = {}
+    found: dict[str, Observation] = {}
+    for loaded in hosts:
+        try:
+            wanted[loaded.host] = wanted_for(root, loaded)
+        except RigError as error:
+            found[loaded.host] = error
+    ready = [loaded for loaded in hosts if loaded.host in wanted]
+    if ready:
+        found |= observe_hosts(root, ready, wanted)
+    return found
+
+
+def _use(root: Path, hosts: list[LoadedHost]) -> dict[str, Use | None]:
+    """Which of the hosts that would be changed are in use; nobody waits for anything here."""
+    from llamarig.converge.apply import Options
+    from llamarig.fleet.in_use import UseGate
+    from llamarig.fleet.policy import Use
+
+    if not hosts:
+        return {}
+    asked = UseGate(root, Options()).verdicts([loaded.host for loaded in hosts], wait=False)
+    return {host: use if isinstance(use, Use) or use is None else Use(_asking(use)) for host, use in asked.items()}
+
+
+def _asking(error: RigError) -> str:
+    return f"nobody knows whether it is in use: {error.what}"
+
+
+def _print(made: FleetPlan) -> None:
+    from rich.markup import escape
+
+    from llamarig.cli.context import out
+    from llamarig.cli.rows import print_rows
+
+    for wave in made.waves:
+        out().print(f"[bold]{escape(wave.name)}[/]")
+        print_rows([_row(made.hosts[name]) for name in wave.hosts], indent=2)
+    for release, names in made.builds.items():
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - those named
+        out().print(f"release [bold]{escape(release)}[/] is built once, for {escape(shown)}", soft_wrap=True)
+    counts = [f"{count} {words}" for verdict, (_, words) in _TONES.items() if (count := made.count(verdict))]
+    out().print(f"{len(made.hosts)} hosts in {len(made.waves)} waves: {', '.join(counts)}")
+
+
+def _row(host: HostPlan) -> list[str]:
+    from rich.markup import escape
+
+    from llamarig.compare.text import printable
+
+    colour, words = _TONES[host.verdict]
+    said = printable(host.reason, 300)
+    if host.restarts:
+        said += f"; restarts {', '.join(host.restarts)}"
+    return [escape(host.host), f"[{colour}]{words}[/]", escape(said)]
+
+
+def _code(made: FleetPlan) -> int:
+    """As ``diff``: 1 when something is to be done, 2 where a spec must not be applied, 3 where a host is silent."""
+    from llamarig.errors import ExitCode
+
+    codes: dict[str, Any] = {
+        "change": ExitCode.FINDING,
+        "in-use": ExitCode.FINDING,
+        "refused": ExitCode.BAD_INPUT,
+        "unreachable": ExitCode.HOST_FAILED,
+    }
+    return max((int(codes.get(host.verdict, ExitCode.OK)) for host in made.hosts.values()), default=0)
