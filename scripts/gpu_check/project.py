@@ -26,7 +26,7 @@ SMOL, MTP = "gpu-check-smol", "gpu-check-mtp"
 """Services; no unit of a real service bears such a name."""
 PORTS = {SMOL: 38471, MTP: 38472}
 TINY = "tiny-qwen35-mtp.gguf"
-_SYSTEMS = ("debian 12", "debian 13", "ubuntu 22.04", "ubuntu 24.04")
+_SYSTEMS = ("debian 12", "debian 13", "ubuntu 24.04")
 
 
 @dataclass(frozen=True, slots=True)

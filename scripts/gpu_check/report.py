@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA = Path(__file__).resolve().parents[2] / "schema" / "gpu-check-report.schema.json"
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reference" / "gpu-check-report.schema.json"
 
 Answer = Literal["yes", "no", "not-asked"]
 
