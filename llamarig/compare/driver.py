@@ -22,6 +22,16 @@ def upstream_version(version: str) -> str:
     return version.rpartition(":")[2].partition("-")[0]
 
 
+def is_module(name: str) -> bool:
+    """Whether a package is the one that dkms builds the module from: it alone is held to a revision."""
+    return "dkms" in name
+
+
+def revision_of(version: str) -> str:
+    """``2`` of ``1:550.163.01-2``."""
+    return version.rpartition("-")[2]
+
+
 def driver(view: View) -> Iterator[Action]:
     """Everything in which the host's driver differs from the one that is wanted."""
     wanted = view.wanted.driver
@@ -110,6 +120,8 @@ def _package_wrong(wanted: WantedDriver, name: str, entry: Mapping[str, Any]) ->
         return f"{name} is {printable(entry.get('state'))}: dpkg has not finished with it"
     if upstream_version(version) != wanted.version:
         return f"{name} is {printable(upstream_version(version))}, wanted {wanted.version}"
+    if wanted.revision and is_module(plain) and revision_of(version) != wanted.revision:
+        return f"{name} is of revision {printable(revision_of(version))}, wanted {wanted.revision}"
     return "" if entry.get("held") is True else f"{name} is not held, so that an upgrade may part it from the others"
 
 

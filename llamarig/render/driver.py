@@ -55,6 +55,7 @@ def driver(spec: HostSpec, project_root: Path) -> WantedDriver | None:
         stale=tuple(known.stale_files) if uri else (),
         stale_packages=tuple(known.stale_packages) if uri else (),
         unit=NODES,
+        revision=asked.revision or "",
     )
 
 

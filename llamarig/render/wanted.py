@@ -242,6 +242,8 @@ class WantedDriver:
     stale_packages: tuple[str, ...] = ()
     unit: str = ""
     """Makes the device nodes at boot."""
+    revision: str = ""
+    """That the package with the module must have; empty: any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Os(SpecModel):
     """The distribution that the host runs."""
 
     distribution: Literal["debian", "ubuntu"]
-    """Debian 13 is proven; Debian 12 and Ubuntu 24.04 are planned and rendered only."""
+    """Debian 13 is proven, of Debian 12 the driver's packages; Ubuntu 24.04 is planned and rendered only."""
     release: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,2}(\.[0-9]{2})?$")]
     """Its number, in quotes."""
 
@@ -74,6 +74,9 @@ class Driver(SpecModel):
     """Where its packages come from."""
     version: Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+){1,2}$")]
     """The whole version."""
+    revision: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z.+~]+$")] | None = None
+    """Of its packages, in quotes: ``"2"`` of ``550.163.01-2``; patches for newer kernels come with one. The package
+    with the module must have it, and every other that is offered in it. Not given: the newest that the source has."""
     flavour: Literal["open", "proprietary"]
     """Of the kernel modules; Blackwell needs ``open``, what is older than Turing ``proprietary``."""
     location: OneLine | None = None

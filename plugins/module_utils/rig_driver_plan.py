@@ -27,6 +27,16 @@ def upstream(version: str) -> str:
     return version.rpartition(":")[2].partition("-")[0]
 
 
+def is_module(name: str) -> bool:
+    """Whether a package is the one that dkms builds the module from: it must have the revision that is wanted."""
+    return "dkms" in name
+
+
+def of_revision(driver: dict[str, Any], version: str) -> bool:
+    """Whether a package's version has the revision that is wanted; any has where none is."""
+    return driver.get("revision", "") in ("", version.rpartition("-")[2])
+
+
 def there(driver: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The driver's packages on the host."""
     named = [*driver["packages"], *driver["other"], *driver["stale_packages"]]
@@ -43,6 +53,8 @@ def packages_wrong(driver: dict[str, Any], seen: dict[str, dict[str, Any]]) -> b
         if name in driver["other"] or name in driver["stale_packages"]:
             return True
         if own and (entry["state"] != "installed" or upstream(entry["version"]) != driver["version"]):
+            return True
+        if own and is_module(name) and not of_revision(driver, entry["version"]):
             return True
     return False
 
@@ -65,6 +77,9 @@ def resolve(driver: dict[str, Any], index: rig_apt.Index, where: str) -> dict[st
         if name in pins:
             continue
         fitting = [each for each in index.get(name, []) if upstream(each.version) == driver["version"]]
+        exact = [each for each in fitting if of_revision(driver, each.version)]
+        # Debian's nvidia-persistenced, say, comes from a source of its own with revisions of its own.
+        fitting = exact if exact or is_module(name) else fitting
         if not fitting:
             if name in driver["packages"]:
                 offered = sorted({each.version for each in index.get(name, [])})
@@ -77,10 +92,15 @@ def resolve(driver: dict[str, Any], index: rig_apt.Index, where: str) -> dict[st
         queue += [each for each in best.depends if rig_nvidia.is_own(each, driver["own"], driver["apart"])]
     if missing:
         raise FailedError(
-            f"{where} does not offer driver {driver['version']}:\n" + "\n".join(missing) + "\n"
+            f"{where} does not offer driver {_named(driver)}:\n" + "\n".join(missing) + "\n"
             "fix: write a version that is there into driver.version, or take another source; nothing was touched"
         )
     return pins
+
+
+def _named(driver: dict[str, Any]) -> str:
+    """Version and revision, as far as the spec says them."""
+    return "-".join(filter(None, (driver["version"], driver.get("revision", ""))))
 
 
 def _revision(version: str) -> list[tuple[int, str]]:

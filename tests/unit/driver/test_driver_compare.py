@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,16 @@ def package(version: str, state: str = "installed", *, held: bool = True) -> dic
 
 def kernel(state: str, *, headers: bool = True) -> dict[str, Any]:
     return {"headers": headers, "dkms": {f"nvidia/{VERSION}": state} if state else {}}
+
+
+def test_another_revision_of_the_module_is_an_action_of_its_own(case: Case) -> None:
+    assert actions(case) == []
+    case.want(driver=replace(case.wanted.driver, revision="1"))
+    assert actions(case) == []
+    case.want(driver=replace(case.wanted.driver, revision="2"))
+    [action] = actions(case)
+    assert action.subject == "nvidia-kernel-open-dkms"
+    assert action.reason == "nvidia-kernel-open-dkms is of revision 1, wanted 2"
 
 
 PLANTED: dict[str, tuple[Change, str, str]] = {

@@ -77,6 +77,28 @@ def test_a_version_that_is_not_there_is_refused_with_what_is() -> None:
     assert "nothing was touched" in said
 
 
+def test_a_revision_chooses_among_packages_of_one_version() -> None:
+    pins = plan.resolve(driver() | {"revision": "1"}, apt.read_index([INDEX]), "the repository")
+    assert pins["nvidia-kernel-open-dkms"] == "590.48.01-1"
+    assert pins["libcuda1"] == "590.48.01-1"
+    newer = plan.resolve(driver() | {"revision": "10"}, apt.read_index([INDEX]), "the repository")
+    assert newer["nvidia-kernel-open-dkms"] == "590.48.01-10"
+    assert newer["libcuda1"] == "590.48.01-1", "it is not offered in that revision: it may be of another source"
+
+
+def test_a_revision_that_the_module_does_not_have_is_refused_with_what_is() -> None:
+    with pytest.raises(plan.FailedError) as caught:
+        plan.resolve(driver() | {"revision": "3"}, apt.read_index([INDEX]), "the repository")
+    assert "does not offer driver 590.48.01-3" in str(caught.value)
+    assert "nvidia-kernel-open-dkms: there is 590.48.01-1, 590.48.01-10" in str(caught.value)
+
+
+def test_another_revision_of_the_module_is_something_to_do() -> None:
+    there = {name: {"version": "590.48.01-1", "state": "installed", "held": True} for name in driver()["packages"]}
+    assert plan.packages_wrong(driver() | {"revision": "1"}, there) is False
+    assert plan.packages_wrong(driver() | {"revision": "2"}, there) is True
+
+
 def test_a_package_that_is_not_there_at_all_is_named() -> None:
     with pytest.raises(plan.FailedError, match="nvidia-driver-cuda: not there at all"):
         plan.resolve(driver(), {}, "the repository")
