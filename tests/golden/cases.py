@@ -19,7 +19,11 @@ from llamarig.render.wanted import Wanted
 from llamarig.spec.host import HostSpec
 
 HERE = Path(__file__).resolve().parent
-SPECS = {"demo": HERE.parent.parent / "inventory" / "demo.yml", "twin": HERE / "specs" / "twin.yml"}
+SPECS = {
+    "demo": HERE.parent.parent / "inventory" / "demo.yml",
+    "twin": HERE / "specs" / "twin.yml",
+    "noble": HERE / "specs" / "noble.yml",
+}
 
 
 def spec_of(host: str) -> HostSpec:
