@@ -97,7 +97,13 @@ class AnsibleHands:
 
     def share(self, host: str) -> RigError | None:
         """Fetch the release that a host has built."""
-        raise NotImplementedError
+        from llamarig.converge.build.collect import collect  # noqa: PLC0415 - only where one host builds for others
+
+        try:
+            collect(self._hosts[host], self._own_directory(), self._sink)
+        except RigError as error:
+            return error
+        return None
 
     def look(self, hosts: Sequence[str]) -> dict[str, Seen]:
         """Look at hosts, all at once; a process of this machine that works on one is given a moment to end.

@@ -47,9 +47,7 @@ def parse(data: bytes, where: str = "") -> Contents:
     """
     records: list[Record] = []
     before, length = _START, 0
-    for number, line in enumerate(data.splitlines(keepends=True), start=1):
-        if not line.endswith(b"\n"):
-            break
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         record = _checked(line, len(records), before)
         if record is None:
             raise RigError(
@@ -61,7 +59,7 @@ def parse(data: bytes, where: str = "") -> Contents:
                 code=ExitCode.HOST_FAILED,
             )
         records.append(record)
-        before, length = str(record[_SUM]), length + len(line)
+        before, length = str(record[_SUM]), length + len(line) + 1
     return Contents(tuple(records), length, before)
 
 

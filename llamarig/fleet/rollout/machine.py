@@ -186,6 +186,8 @@ class Machine:
                 records.append(self._not_seen(name, seen))
             elif seen.actions or before[name].between or self._rules.prove:
                 self._left.add(name)
+                waits = {} if before[name].between else {"actions": seen.actions}
+                records.append(self._log.host(name, state.PENDING, **waits))
             else:
                 records.append(self._nothing(name, seen))
         self._log.tell(*records)

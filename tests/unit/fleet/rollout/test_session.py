@@ -1,0 +1,199 @@
+"""The verbs: what each refuses, what it leaves behind, and who holds the fleet."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llamarig.errors import ExitCode, RigError, RigErrors
+from llamarig.fleet.rollout import control, places, session
+from llamarig.fleet.rollout.lock import fleet_lock, holder, refuse_while_rolling
+from llamarig.fleet.rollout.session import Session, Start
+from llamarig.fleet.rollout.state import State, Wave
+from tests.unit.fleet.rollout.stand_in import Fleet, Killed, Machinery, phases, trouble
+
+WISH = Start([Wave("canary", ["a"]), Wave("wave 1", ["b", "c"])], {"canary": 1, "failures": 0}, {"verify": False})
+
+
+@pytest.fixture
+def hosts() -> Fleet:
+    return Fleet({name: Machinery() for name in ("a", "b", "c")})
+
+
+@pytest.fixture
+def given(tmp_path: Path, hosts: Fleet) -> Session:
+    return Session(tmp_path, make_hands=lambda _root, _place, _private: hosts)
+
+
+def place(given: Session) -> Path:
+    return places.find(given.root, None)
+
+
+def test_a_rollout_leaves_a_private_journal_that_pins_every_host(given: Session) -> None:
+    told = session.start(given, WISH)
+    assert told.status == "done"
+    assert stat.S_IMODE(place(given).stat().st_mode) == 0o700
+    first = json.loads((place(given) / "journal.jsonl").read_text().splitlines()[0])
+    assert first["hosts"]["b"] == {"spec": "spec", "wanted": "w-spec", "to-release": "new"}
+    assert first["waves"][1] == {"name": "wave 1", "hosts": ["b", "c"]}
+    assert holder(given.root) is None
+
+
+def test_a_host_that_must_not_be_applied_refuses_the_start_and_nothing_is_touched(given: Session, hosts: Fleet) -> None:
+    hosts.broken = {"b": trouble("does not fit"), "c": trouble("is not locked")}
+    with pytest.raises(RigErrors) as told:
+        session.start(given, WISH)
+    assert [error.what for error in told.value.errors] == ["does not fit", "is not locked"]
+    assert places.known(given.root) == []
+    assert hosts.touched() == []
+
+
+def killed(given: Session, hosts: Fleet) -> None:
+    hosts.on_apply = lambda: (_ for _ in ()).throw(Killed())
+    with pytest.raises(Killed):
+        session.start(given, WISH)
+    hosts.on_apply = None
+
+
+def test_a_second_start_is_refused_until_the_first_is_over(given: Session, hosts: Fleet) -> None:
+    killed(given, hosts)
+    with pytest.raises(RigError, match="was cut off"):
+        session.start(given, WISH)
+    assert session.resume(given, None).status == "done"
+    assert session.start(given, WISH).status == "done"
+
+
+def test_an_abort_of_a_rollout_that_died_settles_its_hosts(given: Session, hosts: Fleet) -> None:
+    killed(given, hosts)
+    assert session.ask_to_abort(given.root, None) is None
+    told = session.abort(given, None)
+    assert told.status == "aborted"
+    assert phases(told) == {"a": "done", "b": "pending", "c": "pending"}
+    with pytest.raises(RigError, match="is over"):
+        session.resume(given, None)
+    with pytest.raises(RigError, match="is over"):
+        session.pause(given.root, None)
+
+
+def test_a_rollout_that_nobody_drives_is_paused_at_once_and_goes_on(given: Session, hosts: Fleet) -> None:
+    killed(given, hosts)
+    assert session.pause(given.root, None).status == "paused"
+    with pytest.raises(RigError, match="is paused"):
+        session.start(given, WISH)
+    assert session.resume(given, None).status == "done"
+
+
+def test_a_rollout_that_runs_is_asked_to_pause(given: Session, hosts: Fleet) -> None:
+    def aside() -> None:
+        hosts.on_apply = None
+        assert session.driver(given.root, State.read(place(given))) is not None
+        session.pause(given.root, None)
+
+    hosts.on_apply = aside
+    told = session.start(given, WISH)
+    assert told.status == "paused"
+    assert phases(told) == {"a": "done", "b": "pending", "c": "pending"}
+    assert session.resume(given, None).status == "done"
+
+
+def test_a_stopped_rollout_does_not_go_on(given: Session, hosts: Fleet) -> None:
+    hosts.hosts["a"].bad = True
+    assert session.start(given, WISH).status == "stopped"
+    with pytest.raises(RigError, match="is over") as told:
+        session.resume(given, None)
+    assert "1 failed, and 0 may" in told.value.why
+    hosts.hosts["a"].bad = False
+    assert session.start(given, WISH).status == "done"
+
+
+def test_a_rollback_takes_back_what_a_stopped_rollout_had_done(given: Session, hosts: Fleet) -> None:
+    hosts.hosts["c"].bad = True
+    assert session.start(given, WISH).status == "stopped"
+    told = session.rollback(given, None)
+    assert told.status == "rolled-back"
+    assert phases(told) == dict.fromkeys("abc", "rolled-back")
+    assert {host.release for host in hosts.hosts.values()} == {"old"}
+    assert session.exit_code(told) == ExitCode.OK
+    with pytest.raises(RigError, match="is over"):
+        session.rollback(given, None)
+
+
+def test_a_rollback_that_was_cut_off_is_taken_up_by_resume(given: Session, hosts: Fleet) -> None:
+    session.start(given, WISH)
+    hosts.steps, hosts.kill_at = 0, 2
+    with pytest.raises(Killed):
+        session.rollback(given, None)
+    hosts.kill_at = -1
+    with pytest.raises(RigError, match="on its way back"):
+        session.start(given, WISH)
+    assert session.resume(given, None).status == "rolled-back"
+    assert {host.release for host in hosts.hosts.values()} == {"old"}
+
+
+def test_only_the_newest_rollout_is_gone_on_with(given: Session, hosts: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["20260101T000000Z-00000000", "20260101T000001Z-00000000"])
+    monkeypatch.setattr(places, "new_run", lambda: next(names))
+    session.start(given, WISH)
+    first = place(given).name
+    session.start(given, WISH)
+    with pytest.raises(RigError, match="newer rollout"):
+        session.rollback(given, first)
+    assert State.read(places.find(given.root, first)).id == first
+
+
+def test_of_two_the_second_is_told_who_holds_the_fleet(given: Session) -> None:
+    with fleet_lock(given.root, "start"):
+        with pytest.raises(RigError) as told:
+            session.start(given, WISH)
+        assert f"process {os.getpid()}" in told.value.why
+        with pytest.raises(RigError, match="is running"):
+            refuse_while_rolling(given.root)
+    refuse_while_rolling(given.root)
+
+
+def test_the_fleet_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, pathlib; from llamarig.fleet.rollout.lock import fleet_lock\n"
+        "with fleet_lock(pathlib.Path(sys.argv[1]), 'start'):\n print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        found = holder(tmp_path)
+        assert found is not None
+        assert found["pid"] == process.pid
+        process.kill()
+        process.wait()
+    assert holder(tmp_path) is None
+
+
+def test_there_is_nothing_to_show_before_the_first_rollout(tmp_path: Path) -> None:
+    with pytest.raises(RigError, match="no rollout"):
+        places.find(tmp_path, None)
+
+
+def test_a_name_that_is_no_rollout_is_not_followed(given: Session) -> None:
+    session.start(given, WISH)
+    with pytest.raises(RigError, match="there is no rollout"):
+        places.find(given.root, "../../etc")
+
+
+def test_every_new_state_is_shown(tmp_path: Path, hosts: Fleet) -> None:
+    shown: list[int] = []
+    watch: Callable[[State], None] = lambda told: shown.append(told.records)  # noqa: E731 - typed in one line
+    session.start(Session(tmp_path, watch=watch, make_hands=lambda _r, _p, _s: hosts), WISH)
+    assert shown == sorted(shown)
+    assert shown[-1] == State.read(places.find(tmp_path, None)).records
+
+
+def test_a_request_left_behind_does_not_stop_the_next(given: Session, hosts: Fleet) -> None:
+    killed(given, hosts)
+    control.ask(place(given), control.PAUSE)
+    assert session.resume(given, None).status == "done"
