@@ -20,7 +20,7 @@ PLACES = ("/usr/local/cuda/bin/nvcc",)
 TOOLS = {"cmake": "cmake", "ninja": "ninja-build", "g++": "g++"}
 JOB_MIB = 2048
 """What one nvcc takes, roughly; with less for each, fewer run at a time."""
-CORE_SECONDS = {"cuda": 6000, "cpu": 1200}
+CORE_SECONDS = {"cuda": 4000, "cpu": 1200}
 """What a whole build takes of one core, roughly: seen on 2 cores of a small machine."""
 _VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)")
 

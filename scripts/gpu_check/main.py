@@ -33,6 +33,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         description="Build the engine for this machine's card, serve two small models from it under the hardened unit, "
         "hold planned memory against measured, and print a JSON report. Exit: 0 every answer is yes, 1 something "
         "differs, 2 it cannot be asked here.",
+        epilog="--wheels DIR, anywhere, makes the Python environment from wheels in a directory, without internet.",
     )
     parser.add_argument("--card", help="UUID or bus id of the card; the one with the most free memory when not given")
     parser.add_argument("--backend", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal without a card")

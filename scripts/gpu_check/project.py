@@ -78,14 +78,16 @@ def compose(
     """The spec of this machine; ``card`` is None for a rehearsal on the cpu backend."""
     base = reference()
     runs = system()
-    distribution, _, release = (runs if runs in _SYSTEMS else "debian 13").partition(" ")
+    # What is not known builds with a compiler as old as Debian 12's, or older: every toolkit takes that.
+    distribution, _, release = (runs if runs in _SYSTEMS else "debian 12").partition(" ")
     common: dict[str, Any] = {} if card is None else {"gpu": GPU}
     spec: dict[str, Any] = {
         "schema-version": 1,
         "host": HOST,
         "connection": {"type": "local"},
         "os": {"distribution": distribution, "release": release},
-        "engine": {**base["engine"], "backend": "cpu"},
+        # Nothing here speaks TLS, and its headers are one thing less to install.
+        "engine": {**base["engine"], "backend": "cpu", "build": {"openssl": False}},
         "models-dir": str(models),
         "models": {
             "smol": {

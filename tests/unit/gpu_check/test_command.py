@@ -29,6 +29,28 @@ def test_without_nvidia_smi_it_ends_with_2_and_says_what_to_do(tmp_path: Path) -
     assert done.stdout == ""
 
 
+def typed(*words: str, python: str = "/bin/echo") -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": "/usr/bin:/bin", "GPU_CHECK_PYTHON": python}
+    command = [str(ROOT / "scripts/gpu-check"), *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_wheels_may_be_named_anywhere_and_reach_pip_alone(tmp_path: Path) -> None:
+    done = typed("--backend", "cpu", "--wheels", str(tmp_path), "--out", "a b")
+    assert done.stdout == "-m scripts.gpu_check.main --backend cpu --out a b\n"
+    shown = tmp_path / "shown"
+    shown.write_text('#!/bin/sh\necho "$PIP_NO_INDEX $PIP_FIND_LINKS"\n')
+    shown.chmod(0o755)
+    assert typed("--wheels", str(tmp_path), "--help", python=str(shown)).stdout == f"1 {tmp_path}\n"
+
+
+@pytest.mark.parametrize("words", [("--wheels",), ("--wheels", "/nonexistent")])
+def test_wheels_without_a_directory_are_refused(words: tuple[str, ...]) -> None:
+    done = typed(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--wheels names no directory" in done.stderr
+
+
 def test_the_program_itself_says_so_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     assert main.main([]) == 2
