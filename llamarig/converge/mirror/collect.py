@@ -121,6 +121,7 @@ def _collect(
             place.keep_below(f"debian/{system}/")
     if options.python:
         try:
+            progress("Python packages", 0, 0)
             collect_python(place)
         except RigError as error:
             errors.append(error)
