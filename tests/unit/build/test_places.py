@@ -12,7 +12,7 @@ import yaml
 
 from llamarig.compare.load import wanted_from_json
 from llamarig.converge import apply
-from llamarig.converge.build import ensure, image, place, turn
+from llamarig.converge.build import container, ensure, image, place, turn
 from llamarig.converge.build.engine import engine
 from llamarig.converge.decide import Decision
 from llamarig.converge.store.releases import Held, Releases
@@ -249,10 +249,36 @@ def test_an_images_system_is_read_from_what_it_says_itself() -> None:
 def test_an_image_of_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {"/usr/lib/os-release": "ID=debian\nVERSION_ID='12'\n"}
     monkeypatch.setattr(image, "_read", lambda _container, path: texts.get(path))
-    container: Any = object()
-    image.check_system(container, "debian 12", "debian:12")
+    made: Any = object()
+    image.check_system(made, "debian 12", "debian:12")
     with pytest.raises(RigError, match="the image debian:12 is debian 12, and its hosts run debian 13"):
-        image.check_system(container, "debian 13", "debian:12")
+        image.check_system(made, "debian 13", "debian:12")
+
+
+class Container:
+    """Counts how often it is taken away."""
+
+    removed = 0
+
+    def remove(self, **_how: bool) -> None:
+        self.removed += 1
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, RigError, None])
+def test_a_container_is_taken_away_however_its_build_ends(end: type[BaseException] | None) -> None:
+    made: Any = Container()
+
+    def build() -> None:
+        with container._gone_afterwards(made):
+            if end is not None:
+                raise end("x")
+
+    if end is None:
+        build()
+    else:
+        with pytest.raises(end):
+            build()
+    assert made.removed == 1
 
 
 class Base:
