@@ -15,6 +15,8 @@ from lab import Host
 from lab.host import Described
 from lab.project import ROOT, Project
 
+from tests.support.driver_repository import StandIn, deb
+
 PLAYBOOK = ROOT / "tests/hosts/driver/driver.yml"
 SPEC = ROOT / "inventory/rtx-4090.yml"
 _TOLD = re.compile(r'"msg": "driver (.*)"')
@@ -81,3 +83,21 @@ def play(project: Project, host: Described, seconds: float = 1800.0, options: Se
 def kernel(host: Host, version: str) -> None:
     """Something to boot, as far as it is looked at."""
     host.exec(f"mkdir -p /boot /lib/modules/{version} && echo image >/boot/vmlinuz-{version}")
+
+
+def kernel_of(host: Host, metapackage: str) -> tuple[str, str]:
+    """(kernel, package version) that a metapackage of headers stands for in the host's own archive."""
+    shown = host.exec(f"apt-cache show {metapackage}").output
+    match = re.search(r"^Depends: linux-headers-(\S+) \(= ([^)]+)\)", shown, re.MULTILINE)
+    assert match is not None, shown
+    return match[1], match[2]
+
+
+def pretend(host: Host, release: str, version: str) -> None:
+    """A kernel to boot: a file in /boot, and a package so that its headers find what they depend on."""
+    kernel(host, release)
+    image = StandIn(
+        f"stand-in-{release.replace('+', '-')}", version, f"Provides: linux-image-{release} (= {version})\n"
+    )
+    host.write("/srv/image.deb", deb(image))
+    host.exec("dpkg -i /srv/image.deb")

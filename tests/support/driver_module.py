@@ -30,7 +30,7 @@ static int told(struct seq_file *file, void *unused)
 }}
 
 static int __init begin(void)
-{{
+{{{fault}
 	proc_mkdir("driver/nvidia", NULL);
 	proc_create_single("driver/nvidia/version", 0444, NULL, told);
 	return 0;
@@ -60,14 +60,16 @@ set -e
 """
 
 
-def with_module(version: str) -> list[StandIn]:
-    """What NVIDIA's repository offers of a version, the open module among it as source that dkms builds."""
+def with_module(version: str, *, revision: int = 1, broken: bool = False) -> list[StandIn]:
+    """What NVIDIA's repository offers of a version, the open module last, as source that dkms builds; ``broken``: for no
+    kernel, since it calls a function of the kernel's wrongly."""
     base = f"usr/src/nvidia-{version}"
     texts = {"dkms.conf": _DKMS, "Makefile": _MAKEFILE, "nvidia.c": _NVIDIA, "nvidia-uvm.c": _UVM}
-    files = {f"{base}/{name}": text.format(version=version) for name, text in texts.items()}
+    fault = "\n\tremove_proc_subtree();" if broken else ""
+    files = {f"{base}/{name}": text.format(version=version, fault=fault) for name, text in texts.items()}
     module = StandIn(
         "nvidia-kernel-open-dkms",
-        f"{version}-1",
+        f"{version}-{revision}",
         f"Depends: dkms, firmware-nvidia-gsp (= {version}-1)\nConflicts: nvidia-kernel-dkms\n",
         files,
         _AFTER.format(version=version),
