@@ -84,7 +84,7 @@ def test_what_another_program_sets_is_undone_and_told(host: Host) -> None:
 @pytest.mark.usefixtures("limited")
 def test_a_boot_forgets_the_limit_and_the_unit_sets_it(host: Host) -> None:
     world(host, limit=450.0)
-    host.container.restart(timeout=5)
+    host.container.restart(timeout=2)
     host.wait_booted()
     assert limit(host) == 300.0
 
@@ -92,7 +92,7 @@ def test_a_boot_forgets_the_limit_and_the_unit_sets_it(host: Host) -> None:
 @pytest.mark.usefixtures("limited")
 def test_what_is_changed_on_the_host_is_found_and_then_taken_away(host: Host, project: Project) -> None:
     host.exec(f"systemctl disable --now {TIMER}; systemctl unmask suspend.target; echo x >>{UNITS}/{SERVICE}")
-    found = [line.partition(":")[0] for line in play(project, host)]
+    found = [line.partition(":")[0] for line in play(project, host, "--check")]
     assert set(found) >= {TIMER, f"{UNITS}/{SERVICE}", "sleep"}
     describe(project, host, None, {"watch": False, "mask-sleep": False})
     assert play(project, host)

@@ -55,9 +55,9 @@ def describe(project: Project, host: Host, watts: int | None, power: dict[str, A
     project.describe(host, spec | {"power": power})
 
 
-def play(project: Project, host: Host) -> list[str]:
+def play(project: Project, host: Host, *options: str) -> list[str]:
     """Run the part of an apply; ``subject: reason`` of everything that differed when it began."""
-    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, str(PLAYBOOK)]
+    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, str(PLAYBOOK), *options]
     environment = dict(
         project.environment(),
         ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"),
