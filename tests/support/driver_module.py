@@ -61,8 +61,10 @@ set -e
 
 
 def with_module(version: str, *, revision: int = 1, broken: bool = False) -> list[StandIn]:
-    """What NVIDIA's repository offers of a version, the open module last, as source that dkms builds; ``broken``: for no
-    kernel, since it calls a function of the kernel's wrongly."""
+    """What NVIDIA's repository offers of a version, the open module last, as source that dkms builds.
+
+    ``broken``: for no kernel, since it calls a function of the kernel's wrongly.
+    """
     base = f"usr/src/nvidia-{version}"
     texts = {"dkms.conf": _DKMS, "Makefile": _MAKEFILE, "nvidia.c": _NVIDIA, "nvidia-uvm.c": _UVM}
     fault = "\n\tremove_proc_subtree();" if broken else ""
