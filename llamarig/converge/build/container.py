@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from llamarig.converge.build import image
 from llamarig.converge.build.engine import LABEL, LABEL_TURN, engine, owner
@@ -14,6 +15,7 @@ from llamarig.converge.build.play import Around, Machine, make
 from llamarig.converge.build.turn import if_free, turn
 from llamarig.errors import ExitCode, RigError
 from llamarig.render.build import packages
+from llamarig.render.toolkit import toolkit
 from llamarig.render.wanted import CCACHE
 
 if TYPE_CHECKING:
@@ -42,7 +44,10 @@ def build_in_container(task: Task, around: Around) -> None:
     with engine() as client:
         _sweep(client, task.release)
         base = image.base_image(client, task.place.image)
-        prepared = _prepared(client, base, task, around)
+        prepared = _prepared(client, _Layer(base, "packages", packages(task.spec)), task, around)
+        used = toolkit(task.spec)
+        if used is not None:
+            prepared = _prepared(client, _Layer(prepared, "toolkit", used.id), task, around)
         with _container(client, prepared, task) as container:
             place = image.provenance(base, task.place.image)
             make(task, Machine(_name(task), _reach(container), place), around)
@@ -60,9 +65,18 @@ def _reach(container: Container) -> dict[str, Any]:
     }
 
 
-def _prepared(client: DockerClient, base: Image, task: Task, around: Around) -> Image:
-    """The image with the packages and users of the build; made once for a base and a set of packages."""
-    tag = image.prepared_tag(base, packages(task.spec))
+@dataclass(frozen=True)
+class _Layer:
+    """What an image is made with, and of which one."""
+
+    base: Image
+    until: Literal["packages", "toolkit"]
+    content: object
+
+
+def _prepared(client: DockerClient, layer: _Layer, task: Task, around: Around) -> Image:
+    """The image of a layer, made once: packages and users with a network, a toolkit without."""
+    tag = image.prepared_tag(layer.base, layer.content)
     lock = tag.replace(":", "-")
 
     def waiting() -> None:
@@ -72,17 +86,20 @@ def _prepared(client: DockerClient, base: Image, task: Task, around: Around) -> 
         found = image.find(client, tag)
         if found is not None:
             return found
-        with _running(client, base, lock, {"network_mode": "bridge"}) as container:
-            system = task.spec.os
-            image.check_system(container, f"{system.distribution} {system.release}", task.place.image)
-            around.sink({"event": "start", "host": _name(task), "task": "prepares an image for builds", "role": ""})
-            _have_python(container)
-            own = around.private / "image"
+        network = "bridge" if layer.until == "packages" else "none"
+        with _running(client, layer.base, lock, {"network_mode": network}) as container:
+            said = f"prepares an image for builds: {layer.until}"
+            around.sink({"event": "start", "host": _name(task), "task": said, "role": ""})
+            if layer.until == "packages":
+                system = task.spec.os
+                image.check_system(container, f"{system.distribution} {system.release}", task.place.image)
+                _have_python(container)
+            own = around.private / layer.until
             own.mkdir(mode=0o700)
             inside = Around(around.root, own, around.sink, around.known)
             machine = Machine(_name(task), _reach(container), {"kind": "container"})
-            make(task, machine, inside, prepare=True)
-            image.keep(container, tag, base)
+            make(task, machine, inside, layer.until)
+            image.keep(container, tag, layer.base)
     made = image.find(client, tag)
     if made is None:
         raise RigError(f"the engine does not have the image {tag} that it was told to keep", code=ExitCode.HOST_FAILED)

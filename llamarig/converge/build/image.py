@@ -52,9 +52,9 @@ def base_image(client: DockerClient, reference: str) -> Image:
         ) from error
 
 
-def prepared_tag(base: Image, packages: dict[str, str | None]) -> str:
-    """The tag of the image that is made of ``base`` for a set of packages."""
-    text = json.dumps([_FORM, base.id, packages, owner()], sort_keys=True)
+def prepared_tag(base: Image, content: object) -> str:
+    """The tag of the image that is made of ``base`` with some content: a set of packages, a toolkit by its id."""
+    text = json.dumps([_FORM, base.id, content, owner()], sort_keys=True)
     return f"{REPOSITORY}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 

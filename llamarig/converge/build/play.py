@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from llamarig.compare.probe_list import probe_list
 from llamarig.converge.build.place import Task
@@ -46,8 +46,12 @@ class Machine:
     """What provenance.json says of it."""
 
 
-def make(task: Task, machine: Machine, around: Around, *, prepare: bool = False) -> None:
-    """Run ``playbooks/build.yml`` on one machine; ``prepare`` stops after packages and users.
+Stage = Literal["packages", "toolkit", "release"]
+"""How far a build goes: to packages and users, to the toolkit, or to the packed release on the controller."""
+
+
+def make(task: Task, machine: Machine, around: Around, until: Stage = "release") -> None:
+    """Run ``playbooks/build.yml`` on one machine.
 
     Raises :class:`RigError` when it failed, and when it ended without the release on the controller.
     """
@@ -61,12 +65,12 @@ def make(task: Task, machine: Machine, around: Around, *, prepare: bool = False)
         "llamarig_wanted": wanted.to_json(),
         "llamarig_probe": probe_list(wanted),
     }
-    extra = {"llamarig_build_place": dict(machine.place), "llamarig_build_prepare": prepare}
+    extra = {"llamarig_build_place": dict(machine.place), "llamarig_build_until": until}
     run = run_playbook("build", {where: variables}, around.private, sink=around.sink, extra=extra)
     outcome = run.hosts[where]
     if outcome.failures:
         raise explain_all(where, outcome.failures)
     done = Releases.default().get(task.release) is not None
-    if run.status != 0 or not (prepare or done):
+    if run.status != 0 or (until == "release" and not done):
         why = f"{run.messages[-4000:]}\nansible-playbook ended with status {run.status}".strip()
         raise RigError("the build ended without a release", where, why, code=ExitCode.HOST_FAILED)
