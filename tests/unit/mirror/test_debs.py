@@ -19,7 +19,7 @@ URIS = """Reading package lists...
 The following NEW packages will be installed:
   gcc-14-base libc6
 'http://a.invalid/pool/main/g/gcc-14/gcc-14-base_14.2.0-19_amd64.deb' gcc-14-base_14.2.0-19_amd64.deb 49432 MD5Sum:8c82
-'http://a.invalid/pool/main/g/glibc/libc6_2.41-12%2bdeb13u5_amd64.deb' libc6_2.41-12+deb13u5_amd64.deb 2850108 MD5Sum:3cf6
+'http://a.invalid/pool/main/g/glibc/libc6_2.41-12%2bdeb13u5_amd64.deb' libc6_2.41-12+deb13u5_amd64.deb 2850108 MD5Sum:3
 """
 SHOWN = """Package: gcc-14-base
 Version: 14.2.0-19
