@@ -15,6 +15,7 @@ for place in (TESTS / "hosts", TESTS.parent):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lab", action="store_true", help="also run what needs test hosts (scripts/test does)")
+    parser.addoption("--full-fleet", action="store_true", help="the fleet's tests with eight hosts and 20 kills")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

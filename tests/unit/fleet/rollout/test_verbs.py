@@ -1,0 +1,119 @@
+"""The verbs as commands: what they print, how they end, and what they refuse before anything is touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from llamarig.cli import main
+from llamarig.fleet.rollout import control, places, session
+from llamarig.fleet.rollout.lock import fleet_lock
+from llamarig.fleet.rollout.session import Session, Start
+from llamarig.fleet.rollout.state import Wave
+from tests.unit.fleet.rollout.stand_in import Fleet, Killed, Machinery
+
+ROOT = Path(__file__).resolve().parents[4]
+WISH = Start([Wave("canary", ["a"]), Wave("wave 1", ["b"])], {"canary": 1, "failures": 0}, {})
+
+
+def rig(root: Path, *arguments: str) -> int:
+    return main._run(["-C", str(root), *arguments])
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "inventory").mkdir()
+    spec = yaml.safe_load((ROOT / "inventory" / "demo.yml").read_text())
+    for name in ("a", "b"):
+        given = spec | {"host": name, "connection": {"address": "192.0.2.1"}}
+        (tmp_path / "inventory" / f"{name}.yml").write_text(yaml.safe_dump(given))
+    return tmp_path
+
+
+def rolled(project: Path, **bad: Machinery) -> Fleet:
+    hosts = Fleet({name: bad.get(name, Machinery()) for name in ("a", "b")})
+    session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
+    return hosts
+
+
+def test_status_prints_the_state_and_ends_as_it_does(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rolled(project)
+    assert rig(project, "rollout", "status", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["status"] == "done"
+    assert told["driver"] is None
+    assert told["hosts"]["b"]["phase"] == "done"
+    assert set(told["hosts"]["b"]) == {
+        *("phase", "reason", "from-release", "to-release", "checks", "seconds", "actions", "between", "failed")
+    }
+    assert rig(project, "rollout", "status") == 0
+    assert "canary" in capsys.readouterr().out
+
+
+def test_status_of_a_stopped_rollout_ends_with_3(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rolled(project, a=Machinery(bad=True))
+    assert rig(project, "rollout", "status") == 3
+    said = capsys.readouterr().out
+    assert "Prove failed" in said
+
+
+def test_a_rollout_that_was_cut_off_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = Fleet({"a": Machinery(), "b": Machinery()})
+    hosts.on_apply = lambda: (_ for _ in ()).throw(Killed())
+    with pytest.raises(Killed):
+        session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
+    assert rig(project, "rollout", "status", "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["status"], told["driver"], told["hosts"]["a"]["between"]) == ("running", None, True)
+    assert rig(project, "rollout", "start", "--all", "--yes") == 2
+    assert "was cut off" in capsys.readouterr().err
+    assert rig(project, "rollout", "pause", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["status"] == "paused"
+
+
+def test_nothing_is_begun_without_a_yes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rig(project, "rollout", "start", "--all") == 2
+    assert "give --yes" in capsys.readouterr().err
+    assert places.known(project) == []
+
+
+def test_a_bad_spec_refuses_the_start_and_nothing_is_left(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "inventory" / "b.yml").write_text("host: b\nno-such-key: 1\n")
+    assert rig(project, "rollout", "start", "--all", "--yes", "--json") == 2
+    assert "no-such-key" in capsys.readouterr().err
+    assert places.known(project) == []
+
+
+def test_what_is_over_is_not_resumed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rolled(project)
+    assert rig(project, "rollout", "resume", "--yes") == 2
+    assert "is over" in capsys.readouterr().err
+    assert rig(project, "rollout", "abort", "--yes") == 2
+
+
+def test_abort_asks_a_rollout_that_runs(project: Path) -> None:
+    hosts = Fleet({"a": Machinery(), "b": Machinery()})
+    codes: list[int] = []
+    hosts.on_apply = lambda: codes.append(rig(project, "rollout", "abort", "--json"))
+    told = session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
+    assert codes == [1]
+    assert told.status == "aborted"
+    assert control.asked(places.find(project, None)) == ""
+
+
+def test_an_apply_of_all_hosts_waits_for_a_rollout(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with fleet_lock(project, "start"):
+        assert rig(project, "apply", "--all", "--yes") == 3
+    assert "a rollout of this project is running" in capsys.readouterr().err
+
+
+def test_hostile_words_of_a_host_do_not_steer_the_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = Fleet({"a": Machinery(locked="\x1b]0;owned\x07[bold]kim[/]"), "b": Machinery()})
+    session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
+    assert rig(project, "rollout", "status") == 1
+    said = capsys.readouterr().out
+    assert "\x1b]0" not in said
+    assert "[bold]kim[/]" in said
