@@ -55,6 +55,7 @@ def _print(report: Report) -> None:
     count = f"{len(report.added)} files fetched" if report.added else "nothing to fetch"
     size = f"{report.files} files, {report.size / (1 << 20):,.1f} MiB"
     out().print(f"{report.directory}: {count}; {size}", markup=False)
+    out().print(f"sha256 of its SHA256SUMS, to compare at the site: {report.sums}", markup=False)
     for system in report.missing:
         err().print(
             f"packages of {system} are not collected: name a host of it that reaches an archive with --packages-from",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from llamarig.errors import RigError
+from llamarig.render.openpgp import KeyFormatError, armoured, fingerprints
 from llamarig.render.text import fill
 from llamarig.render.wanted import WantedFile
 from llamarig.spec.host import HostSpec
@@ -59,6 +60,17 @@ def apt_source(spec: HostSpec, project_root: Path) -> tuple[WantedFile, ...]:
     held = read_manifest(Path(place["path"])).get("debian", {}).get(system_of(spec))
     if not isinstance(held, dict):
         return ()
-    uri = f"{place['url']}/{held['directory']}/"
-    text = fill("etc/apt/sources.list.d/llamarig-mirror.sources.j2", uri=uri, key=held["key"])
-    return (WantedFile(SOURCE, text),)
+    directory = f"debian/{system_of(spec)}"
+    try:
+        # Made anew from its packets: no line of the manifest gets into the list as it is.
+        key = armoured("\n".join(map(str, held["key"])).encode())
+        fingerprints("\n".join(key).encode())
+    except (KeyError, TypeError, KeyFormatError) as error:
+        raise RigError(
+            what="the mirror's manifest holds no key for its packages",
+            where=str(Path(place["path"]) / MANIFEST),
+            why=str(error),
+            fix="copy the mirror again, or collect its packages anew",
+        ) from error
+    uri = f"{place['url']}/{directory}/"
+    return (WantedFile(SOURCE, fill("etc/apt/sources.list.d/llamarig-mirror.sources.j2", uri=uri, key=key)),)

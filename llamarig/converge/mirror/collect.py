@@ -45,6 +45,8 @@ class Report:
     pruned: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     """Systems whose packages were never collected."""
+    sums: str = ""
+    """sha256 of SHA256SUMS, by which the site sees that it has what was collected."""
     files: int = 0
     size: int = 0
     """Bytes of all files."""
@@ -58,6 +60,7 @@ class Report:
             "damaged": self.damaged,
             "pruned": self.pruned,
             "without-packages": self.missing,
+            "sums-sha256": self.sums,
             "files": self.files,
             "bytes": self.size,
         }
@@ -79,7 +82,7 @@ def collect(root: Path, directory: Path, hosts: Sequence[LoadedHost], options: O
             if options.prune and not errors:
                 place.prune()
         finally:
-            place.save()
+            report.sums = place.save()
         report.added, report.damaged, report.pruned = place.added, place.damaged, place.pruned
         report.files, report.size = len(place.manifest.files), place.manifest.size
         systems = {system_of(spec_of(loaded)) for loaded in hosts}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import dataclass, field
@@ -100,11 +101,18 @@ class Manifest:
             "python": self.python,
         }
 
-    def save(self, directory: Path) -> None:
-        """Write it and the list for sha256sum, each whole or not at all."""
-        write_whole(directory / MANIFEST, (json.dumps(self.to_json(), indent=1) + "\n").encode())
-        lines = [f"{self.files[path].sha256}  {path}\n" for path in sorted(self.files)]
-        write_whole(directory / SUMS, "".join(lines).encode())
+    def save(self, directory: Path) -> str:
+        """Write it and the list for sha256sum, each whole or not at all.
+
+        Returns the sha256 of that list. It vouches for the manifest too, and so for everything in the mirror.
+        """
+        content = (json.dumps(self.to_json(), indent=1) + "\n").encode()
+        write_whole(directory / MANIFEST, content)
+        hashes = {path: entry.sha256 for path, entry in self.files.items()}
+        hashes[MANIFEST] = hashlib.sha256(content).hexdigest()
+        sums = "".join(f"{hashes[path]}  {path}\n" for path in sorted(hashes)).encode()
+        write_whole(directory / SUMS, sums)
+        return hashlib.sha256(sums).hexdigest()
 
 
 def _inside(path: str) -> str:

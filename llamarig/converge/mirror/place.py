@@ -172,6 +172,6 @@ class Place:
                     self.pruned.append(path)
         shutil.rmtree(self.root / SCRATCH, ignore_errors=True)
 
-    def save(self) -> None:
-        """Write the manifest: the last step, so that it never names what is not there."""
-        self.manifest.save(self.root)
+    def save(self) -> str:
+        """Write the manifest, after what it names is there; returns the sha256 that vouches for everything."""
+        return self.manifest.save(self.root)

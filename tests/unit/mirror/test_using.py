@@ -63,6 +63,28 @@ def test_the_host_gets_a_list_that_trusts_the_index_alone(tmp_path: Path) -> Non
     assert refusals(loaded, plan_for(tmp_path / "p", loaded), tmp_path / "p") == []
 
 
+@pytest.mark.parametrize("line", ["x\nTrusted: yes", "Trusted: yes", "Enabled: no\n -----BEGIN"])
+def test_a_manifest_puts_nothing_but_a_key_into_the_list(tmp_path: Path, line: str) -> None:
+    mirror = _mirror(tmp_path / "m")
+    loaded = _host(tmp_path / "p", mirror={"path": str(mirror), "url": "http://cache.lan"})
+    manifest = json.loads((mirror / "manifest.json").read_text())
+    manifest["debian"]["debian-13-amd64"]["key"].insert(3, line)
+    (mirror / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(RigError, match="holds no key for its packages"):
+        wanted_for(tmp_path / "p", loaded)
+
+
+def test_what_stands_around_the_key_in_a_manifest_is_left_out(tmp_path: Path) -> None:
+    mirror = _mirror(tmp_path / "m")
+    loaded = _host(tmp_path / "p", mirror={"path": str(mirror), "url": "http://cache.lan"})
+    manifest = json.loads((mirror / "manifest.json").read_text())
+    manifest["debian"]["debian-13-amd64"]["key"].append("\nTrusted: yes")
+    (mirror / "manifest.json").write_text(json.dumps(manifest))
+    [file] = [file for file in wanted_for(tmp_path / "p", loaded).files if file.path == SOURCE]
+    assert "Trusted" not in file.content
+    assert file.content.endswith(" -----END PGP PUBLIC KEY BLOCK-----\n")
+
+
 @pytest.mark.parametrize(
     ("keys", "debian"),
     [({}, True), ({"path": "m"}, True), ({"url": "http://cache.lan"}, True), ({"path": "m", "url": "http://c"}, False)],
