@@ -162,7 +162,10 @@ def measured(root: Path, in_use: set[str]) -> None:
         resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     # Every child as large as the largest, and shared pages counted in each: it is less than that.
-    document["mib"] = own + len(os.sched_getaffinity(0)) * children
+    cores = len(os.sched_getaffinity(0))
+    document["mib"] = own + cores * children
+    of_children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    document["longest-way-s"] = time.process_time() + (of_children.ru_utime + of_children.ru_stime) / cores
     json.dump(document, sys.stdout)
 
 
@@ -198,7 +201,8 @@ def main() -> int:
     said = ", ".join(f"{count} {word}" for word, count in counts.items())
     print(
         f"seed {seed}; {seen_mib:.0f} MiB of observations; {len(document['waves'])} waves, "
-        f"{len(document['builds'])} releases to build; {said}; of the CPU {cpu:.2f} s, load {os.getloadavg()[0]:.1f}"
+        f"{len(document['builds'])} releases to build; {said}; of the CPU {cpu:.2f} s, "
+        f"{document['longest-way-s']:.2f} s on the longest way; load {os.getloadavg()[0]:.1f}"
     )
     if wrong:
         print(f"judged wrongly: {', '.join(wrong[:5])}")

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llamarig.fleet.policy import Rules, budget, busy, counts_as_failure, rules_of
+from llamarig.fleet.policy import Rules, busy, rules_of
 from llamarig.spec.host import HostSpec
 from llamarig.spec.rollout import Rollout
 from llamarig.spec.window import parse_window
@@ -134,16 +134,3 @@ def test_a_host_has_its_fleets_rules_and_its_own_window() -> None:
     document["maintenance"] = {"window": "22:00-23:00", "idle-minutes": 3}
     rules = rules_of(HostSpec.model_validate(document), policy)
     assert (rules.within_min, len(rules.windows), rules.timezone) == (3, 1, None)
-
-
-def test_the_budget_is_one_for_all_waves() -> None:
-    policy = Rollout.model_validate({"failures": 1})
-    assert not budget(["done", "failed", "pending", "deferred", "unreachable"], policy).spent
-    assert budget(["failed", "done", "rolled-back"], policy).spent
-    assert str(budget(["failed"], policy)) == "1 failed, 1 allowed"
-
-
-def test_hosts_that_do_not_answer_fail_by_policy_alone() -> None:
-    assert not counts_as_failure("unreachable", Rollout())
-    assert counts_as_failure("unreachable", Rollout(unreachable="fail"))
-    assert not counts_as_failure("deferred", Rollout(unreachable="fail"))
