@@ -96,8 +96,7 @@ TIERS = (
             "tests/overlays/*",
             "tests/hosts/reference/*",
             "llamarig/spec/overlay.py",
-            "roles/nvidia_driver/*",
-            "roles/cuda_toolkit/*",
+            "scripts/gpu_check/*",
         ),
     ),
     # The same tests run in the tier hosts with three machines and three kills.

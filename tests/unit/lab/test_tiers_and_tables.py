@@ -52,7 +52,7 @@ def test_a_change_of_the_toolkit_runs_what_covers_it(path: str) -> None:
 
 def test_flags_add_tiers_and_only_leaves_the_others_out() -> None:
     assert names([], faults=True)[-1] == "faults"
-    assert names([], all=True)[-4:] == ["faults", "driver", "cuda", "reference"]
+    assert names([], all=True)[-5:] == ["faults", "driver", "cuda", "reference", "fleet"]
     assert names([], cuda=True)[-1] == "cuda"
     assert names([], cuda_full=True)[-1] == "cuda-full"
     assert "cuda-full" not in names(["tests/hosts/cuda_full/release.yml"], all=True)
