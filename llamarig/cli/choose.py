@@ -31,6 +31,22 @@ def choose(hosts: list[str], all_: bool) -> list[LoadedHost]:
     return _told_apart(project, chosen)
 
 
+def labelled(hosts: list[LoadedHost], labels: list[str]) -> list[LoadedHost]:
+    """Those that carry every label, each given as ``NAME=VALUE``; one whose spec has errors stays, to be told.
+
+    Raises :class:`RigError` when one is no such pair, and when no host carries all of them.
+    """
+    wanted = {}
+    for label in labels:
+        name, equals, value = label.partition("=")
+        if not equals:
+            raise RigError(what=f"--label {label} gives no value", fix="for example: --label room=studio")
+        wanted[name] = value
+    if not any(each.spec is not None and wanted.items() <= each.spec.labels.items() for each in hosts):
+        raise RigError(what=f"no host carries {' and '.join(labels)}", fix="`labels` in a host's spec says what it has")
+    return [each for each in hosts if each.spec is None or wanted.items() <= each.spec.labels.items()]
+
+
 def _strays(project: Project) -> list[LoadedHost]:
     """Files with an error that is no host's own, as entries that have nothing but their errors."""
     from llamarig.spec.load import LoadedHost

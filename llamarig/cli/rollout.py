@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llamarig.cli.rollout_plan import plan
+from llamarig.cli.rollout_plan import LABEL, plan
 from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ _Json = Annotated[bool, typer.Option("--json", help="Print the state as JSON.")]
 def start(
     hosts: Annotated[list[str] | None, typer.Argument(help="Hosts, by the `host:` of their specs.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
+    label: Annotated[list[str] | None, typer.Option("--label", help=LABEL)] = None,
     canary: Annotated[int | None, typer.Option("--canary", min=0, help="Hosts that go first, alone.")] = None,
     failures: Annotated[int | None, typer.Option("--failures", min=0, help="Hosts that may fail, in all.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Prove hosts with nothing to do as well.")] = False,
@@ -44,10 +45,13 @@ def start(
     as_json: _Json = False,
 ) -> None:
     """Look at all hosts, change a canary, then the others in waves; each is proven."""
+    from llamarig.cli.choose import labelled
     from llamarig.cli.context import select
     from llamarig.fleet.rollout import session
 
-    loaded = select(hosts or [], all_)
+    loaded = select(hosts or [], all_ or bool(label and not hosts))
+    if label:
+        loaded = labelled(loaded, label)
     wish = _wish(loaded, canary, failures, {"verify": verify, "accept-changed": accept_changed})
     if not yes:
         _ask(f"a rollout over {len(loaded)} hosts; services that change are restarted")

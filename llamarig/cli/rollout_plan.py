@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from llamarig.render.wanted import Wanted
     from llamarig.spec.load import LoadedHost
 
+LABEL = "Only hosts with this label, as room=studio; may be given several times."
 _TONES: dict[Verdict, tuple[str, str]] = {
     "change": ("bold", "is changed"),
     "nothing-to-do": ("green", "nothing to do"),
@@ -27,19 +28,22 @@ _TONES: dict[Verdict, tuple[str, str]] = {
 def plan(
     hosts: Annotated[list[str] | None, typer.Argument(help="Hosts, by the `host:` of their specs.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
+    label: Annotated[list[str] | None, typer.Option("--label", help=LABEL)] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Look at all hosts and say what a rollout would do, in which waves; nothing is touched."""
     import gc
 
-    from llamarig.cli.choose import choose
+    from llamarig.cli.choose import choose, labelled
     from llamarig.cli.context import emit_json, project_root
     from llamarig.fleet.plan import plan_rollout
     from llamarig.fleet.policy import policy_of
 
     # Nothing here makes cycles, and looking for some is a sixth of a fleet's plan.
     gc.disable()
-    chosen = choose(hosts or [], all_)
+    chosen = choose(hosts or [], all_ or bool(label and not hosts))
+    if label:
+        chosen = labelled(chosen, label)
     policy = policy_of(chosen)
     root = project_root()
     observed = _look(root, chosen)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from llamarig.spec.base import Name, SpecModel, SpecValueError
+from llamarig.spec.base import Name, OneLine, SpecModel, SpecValueError
 
 Percent = Annotated[str, StringConstraints(pattern=r"^(100|[1-9][0-9]?)%$")]
 """A share of the hosts beyond the canary, ``25%``."""
@@ -42,6 +42,8 @@ class Rollout(SpecModel):
 
     canary: Annotated[int, Field(ge=0, le=1000)] = 1
     """Hosts that go first, alone."""
+    canary_labels: dict[Name, OneLine] = Field(default_factory=dict)
+    """Labels of the hosts that are to be the canary; where too few carry all of them, others join them by name."""
     waves: Annotated[list[WaveSize], AfterValidator(_some)] = Field(default=["25%"])
     """Hosts of each wave behind the canary: a number, or a share of all hosts beyond the canary, rounded up. The last
     one repeats until no host is left."""

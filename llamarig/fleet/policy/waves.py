@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,8 @@ def waves(hosts: Mapping[str, Mapping[str, str]], policy: Rollout) -> tuple[Wave
     is left over; the last size repeats. Where ``by`` keeps hosts back, waves are smaller and there are more of them.
     """
     line = _Line(hosts, policy.by)
-    found = [Wave(CANARY, line.take(policy.canary))] if policy.canary and hosts else []
+    marked = {name for name, labels in hosts.items() if policy.canary_labels.items() <= labels.items()}
+    found = [Wave(CANARY, line.take(policy.canary, marked))] if policy.canary and hosts else []
     sizes = [_size(each, line.left) for each in policy.waves]
     while line.left:
         number = len(found) - (1 if policy.canary else 0)
@@ -81,11 +82,11 @@ class _Line:
         """How many wait."""
         return len(self._hosts)
 
-    def take(self, size: int) -> tuple[str, ...]:
-        """The next hosts, at most half of those that share a value."""
+    def take(self, size: int, before: Set[str] = frozenset()) -> tuple[str, ...]:
+        """The next hosts, at most half of those that share a value; those of ``before`` come first."""
         taken: list[str] = []
         of: Counter[str | None] = Counter()
-        for name in self._hosts:
+        for name in sorted(self._hosts, key=lambda name: name not in before):
             value = self._value[name]
             if len(taken) == size:
                 break

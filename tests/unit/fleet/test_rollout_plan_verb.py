@@ -85,6 +85,20 @@ def test_json_has_every_host_and_the_code_is_that_of_the_worst(
     assert fleet == [("observe", ["ws-1"]), ("use", ["ws-1"])]
 
 
+def test_hosts_are_chosen_by_their_labels(project: Path, fleet: list[tuple[str, list[str]]]) -> None:
+    for name, room in (("ws-1", "hall"), ("ws-3", "hall"), ("ws-2", "lab")):
+        path = project / f"inventory/{name}.yml"
+        path.write_text(path.read_text() + f"labels: {{room: {room}, floor: '2'}}\n")
+    document = json.loads(run(project, "--label", "room=hall", "--label", "floor=2", "--json").stdout)
+    assert sorted(document["hosts"]) == ["ws-1", "ws-3"]
+    assert fleet[0] == ("observe", ["ws-1", "ws-3"])
+    for wrong in ("room=attic", "room"):
+        refused = run(project, "--label", wrong).exception
+        assert isinstance(refused, RigError)
+        assert refused.code == ExitCode.BAD_INPUT
+        assert wrong in refused.what
+
+
 def test_a_host_whose_spec_is_refused_is_not_asked_and_holds_up_nobody(
     project: Path, fleet: list[tuple[str, list[str]]]
 ) -> None:

@@ -88,6 +88,18 @@ def test_rooms_take_turns() -> None:
     assert [wave.hosts for wave in waves(fleet, policy(1, [2], "room"))] == [("c",), ("a1", "b1"), ("a2", "b2")]
 
 
+def test_hosts_that_carry_the_canarys_labels_go_first() -> None:
+    fleet = {f"host-{number}": {"wave": "canary"} if number in (3, 5) else {} for number in range(6)}
+    marked = Rollout.model_validate({"canary": 1, "canary-labels": {"wave": "canary"}, "waves": [2]})
+    assert [wave.hosts for wave in waves(fleet, marked)] == [
+        *[("host-3",), ("host-0", "host-1")],
+        *[("host-2", "host-4"), ("host-5",)],
+    ]
+    assert waves(fleet, marked.model_copy(update={"canary": 3}))[0].hosts == ("host-3", "host-5", "host-0")
+    other = marked.model_copy(update={"canary_labels": {"wave": "none"}})
+    assert waves(fleet, other)[0].hosts == ("host-0",)
+
+
 def loaded(name: str, rollout: Rollout | None) -> LoadedHost:
     return LoadedHost(name, Path(f"{name}.yml"), None, fleet=FleetSections.model_validate({"rollout": rollout}))
 

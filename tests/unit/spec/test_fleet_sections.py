@@ -42,6 +42,7 @@ def test_a_nearer_section_lies_on_that_above(tmp_path: Path) -> None:
     [
         ("  canary: -1", "must be at least 0"),
         ("  canary: 1.5", "must be a whole number"),
+        ("  canary-labels: [room]", "must be a mapping"),
         ("  waves: [0]", "`rollout.waves[0]` is '0'"),
         ("  waves: [101%]", "share from 1% to 100%"),
         ("  waves: []", "names no wave"),
