@@ -31,7 +31,10 @@ def rebuild(
     from llamarig.cli.context import emit_json, project_root
     from llamarig.converge import apply as work
     from llamarig.converge import rebuild as job
+    from llamarig.fleet.rollout.lock import refuse_while_rolling
 
+    if all_ and not check:
+        refuse_while_rolling(project_root())
     loaded = choose(hosts or [], all_)
     with work.private_directory() as private:
         options = work.Options(check=check, break_lock=break_lock)

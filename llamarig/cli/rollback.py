@@ -29,7 +29,10 @@ def rollback(
     from llamarig.cli.context import emit_json, project_root
     from llamarig.converge.rollback import RolledBack, rollback_hosts, ways_back
     from llamarig.errors import RigError
+    from llamarig.fleet.rollout.lock import refuse_while_rolling
 
+    if all_:
+        refuse_while_rolling(project_root())
     loaded = choose(hosts or [], all_)
     ways = ways_back(project_root(), loaded, break_lock=break_lock, kernel_only=kernel)
     done = [RolledBack(host, error=way) for host, way in ways.items() if isinstance(way, RigError)]

@@ -83,6 +83,8 @@ class Machine:
         """Releases that one host has built and the controller holds since."""
         self._seen: dict[str, Seen] = {}
         self._at: dict[str, float] = {}
+        self._middle: set[str] = set()
+        """Hosts that were in the middle when their turn came."""
         self._lost = ""
         """A host that was lost while it was changed, before any other had proven the change."""
 
@@ -252,8 +254,7 @@ class Machine:
             return
         self._hands.keep(ready)
         self._log.tell(*(self._begin(name) for name in ready))
-        known = self._log.state.hosts
-        results = self._hands.apply(ready, prove=self._rules.prove or any(known[name].between for name in ready))
+        results = self._hands.apply(ready, prove=self._rules.prove or bool(self._middle & set(ready)))
         failed = [name for name in ready if results[name].error is not None and results[name].reached]
         after = self._hands.look(failed) if failed else {}
         self._log.tell(*(self._judge(name, results[name], after.get(name)) for name in ready))
@@ -286,6 +287,7 @@ class Machine:
     def _begin(self, name: str) -> Record:
         seen = self._seen[name]
         if self._log.state.hosts[name].between:
+            self._middle.add(name)
             # What it ran before the rollout was told when it was begun first.
             return self._log.host(name, state.APPLYING)
         return self._log.host(
@@ -296,13 +298,15 @@ class Machine:
         """What became of a host that was changed."""
         told = {"checks": result.checks or None, "changed": result.changed, "seconds": result.seconds}
         if result.error is None:
-            if not self._seen[name].actions and self._seen[name].run == self._log.state.hosts[name].before_run:
+            ours = self._seen[name].run != self._log.state.hosts[name].before_run
+            if not result.checks or (not self._seen[name].actions and not ours):
+                # Nothing was to be done any more, by what the run itself saw; or it was only proven.
                 return self._nothing(name, self._seen[name], result)
             return self._log.host(name, state.DONE, run=result.run, to_release=result.release, reason="", **told)
         reason = words(result.error)
         if result.untouched:
-            return self._log.host(name, state.DEFERRED, reason=reason, between=False)
-        if not result.reached:
+            return self._log.host(name, state.DEFERRED, reason=reason, between=name in self._middle)
+        if not result.reached or (after is not None and not after.reached):
             if not self._proven():
                 self._lost = self._lost or name
             fails = self._rules.unreachable_fails or None

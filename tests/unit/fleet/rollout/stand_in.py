@@ -58,6 +58,8 @@ class Fleet:
     """Hosts whose release cannot be made elsewhere."""
     proven: list[str] = field(default_factory=list)
     """Hosts that were to be proven though nothing was to be done."""
+    taken: set[str] = field(default_factory=set)
+    """Hosts whose lock somebody takes right before they are changed."""
     held: set[str] = field(default_factory=set)
     runs: int = 0
     kill_at: int = -1
@@ -126,11 +128,18 @@ class Fleet:
         self._step()  # killed here, every host of the batch is half changed
         if self.on_apply is not None:
             self.on_apply()
-        found = {name: self._changed(self.hosts[name], f"run-{self.runs}") for name in hosts}
+        found = {name: self._changed(name, f"run-{self.runs}", prove=prove) for name in hosts}
         self._step()  # killed here, it is all done, and nobody knows
         return found
 
-    def _changed(self, host: Machinery, run: str) -> Result:
+    def _changed(self, name: str, run: str, *, prove: bool) -> Result:
+        host = self.hosts[name]
+        if name in self.taken:
+            host.half = False
+            return Result(error=trouble("another apply holds this host's lock"), untouched=True)
+        if not host.half and not prove:
+            # The run looks again by itself, and ends where nothing is to be done.
+            return Result()
         if host.lost:
             host.reachable = False
             return Result(error=trouble("the host cannot be reached"), reached=False)

@@ -195,3 +195,37 @@ def test_a_host_whose_release_cannot_be_made_is_left_for_later(tmp_path: Path) -
     told = forward(begin(tmp_path / "r", hosts, [1, 2]), hosts, tmp_path / "r")
     assert phases(told)["h0"] == "deferred"
     assert applies(hosts) == [("h1",), ("h2",)], "another host is the canary"
+
+
+def test_a_host_that_somebody_took_between_the_look_and_the_change_is_deferred(tmp_path: Path) -> None:
+    hosts = fleet(2)
+    hosts.taken = {"h1"}
+    told = forward(begin(tmp_path / "r", hosts, [1, 1]), hosts, tmp_path / "r")
+    assert phases(told) == {"h0": "done", "h1": "deferred"}
+    assert not told.hosts["h1"].between
+
+
+def test_a_host_that_somebody_else_made_as_wanted_is_nothing_to_do(tmp_path: Path) -> None:
+    hosts = fleet(2)
+
+    def meanwhile() -> None:
+        hosts.hosts["h1"].release = "new"
+
+    hosts.on_apply = meanwhile
+    told = forward(begin(tmp_path / "r", hosts, [1, 1]), hosts, tmp_path / "r")
+    assert phases(told) == {"h0": "done", "h1": "nothing-to-do"}
+    assert told.hosts["h1"].run is None
+
+
+def test_a_change_that_failed_because_the_host_is_gone_is_no_failure(tmp_path: Path) -> None:
+    hosts = fleet(3)
+    hosts.hosts["h1"].bad = True
+
+    def unplugged() -> None:
+        hosts.hosts["h1"].reachable = not hosts.hosts["h1"].half
+
+    hosts.on_apply = unplugged
+    told = forward(begin(tmp_path / "r", hosts, [1, 2]), hosts, tmp_path / "r")
+    assert phases(told) == {"h0": "done", "h1": "unreachable", "h2": "done"}
+    assert told.hosts["h1"].between
+    assert told.failures == 0

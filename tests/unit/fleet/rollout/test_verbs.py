@@ -104,9 +104,12 @@ def test_abort_asks_a_rollout_that_runs(project: Path) -> None:
     assert control.asked(places.find(project, None)) == ""
 
 
-def test_an_apply_of_all_hosts_waits_for_a_rollout(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("verb", ["apply", "rebuild", "rollback"])
+def test_what_changes_all_hosts_waits_for_a_rollout(
+    project: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
     with fleet_lock(project, "start"):
-        assert rig(project, "apply", "--all", "--yes") == 3
+        assert rig(project, verb, "--all", "--yes") == 3
     assert "a rollout of this project is running" in capsys.readouterr().err
 
 
