@@ -102,7 +102,7 @@ class Session:
         pinned = {"controller-path": str(tiny), "size": tiny.stat().st_size, "sha256": sha256_of(tiny)}
         wheels = {"source": "wheels", "version": files.TOOLKIT, "wheels": dict(files.WHEELS)}
         cuda = wheels if compiler is None else toolkit_spec(compiler)
-        spec = project.compose(self.card, cuda, self.work / "models", smol, pinned)
+        spec = project.compose(self.card, cuda, smol, pinned)
         self.prepared = project.prepare(self.work / "project", spec)
         release = self.prepared.wanted.release
         if options.engine is not None:

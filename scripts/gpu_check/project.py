@@ -25,6 +25,8 @@ GPU = "card"
 SMOL, MTP = "gpu-check-smol", "gpu-check-mtp"
 """Services; no unit of a real service bears such a name."""
 PORTS = {SMOL: 38471, MTP: 38472}
+MODELS = "/srv/llamarig-gpu-check/models"
+"""In the spec, which takes no directory below /home or /tmp; where they really lie says :class:`serve.Place`."""
 TINY = "tiny-qwen35-mtp.gguf"
 _SYSTEMS = ("debian 12", "debian 13", "ubuntu 24.04")
 
@@ -72,9 +74,7 @@ def _same_name(one: str, other: str) -> bool:
     return " ".join(one.lower().replace("nvidia", "").split()) == " ".join(other.lower().replace("nvidia", "").split())
 
 
-def compose(
-    card: Card | None, toolkit: dict[str, Any] | None, models: Path, smol: Path, tiny: dict[str, Any]
-) -> dict[str, Any]:
+def compose(card: Card | None, toolkit: dict[str, Any] | None, smol: Path, tiny: dict[str, Any]) -> dict[str, Any]:
     """The spec of this machine; ``card`` is None for a rehearsal on the cpu backend."""
     base = reference()
     runs = system()
@@ -88,7 +88,7 @@ def compose(
         "os": {"distribution": distribution, "release": release},
         # Nothing here speaks TLS, and its headers are one thing less to install.
         "engine": {**base["engine"], "backend": "cpu", "build": {"openssl": False}},
-        "models-dir": str(models),
+        "models-dir": MODELS,
         "models": {
             "smol": {
                 "controller-path": str(smol),

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from llamarig.render.wanted import CONFIG, ROOT, WantedService
-from scripts.gpu_check.project import Prepared
+from scripts.gpu_check.project import MODELS, Prepared
 
 UNITS = Path("/run/systemd/system")
 START_SECONDS = 90
@@ -31,7 +31,7 @@ class Place:
 
     def here(self, text: str) -> str:
         """A text of a host with the paths of this place."""
-        text = text.replace(f"{ROOT}/current", str(self.release))
+        text = text.replace(f"{ROOT}/current", str(self.release)).replace(MODELS, f"{self.work}/models")
         return text.replace(f"{ROOT}/", f"{self.work}/opt/").replace(f"{CONFIG}/", f"{self.work}/etc/")
 
     def key_file(self, name: str) -> Path:
@@ -69,7 +69,7 @@ def lay_out(place: Place, prepared: Prepared, models: dict[str, Path]) -> None:
         key.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         key.touch(mode=0o600)
         key.write_text(f"{secrets.token_urlsafe(32)}\n", encoding="ascii")
-        target, origin = Path(service.model_path), models[service.name]
+        target, origin = Path(place.here(service.model_path)), models[service.name]
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
         shutil.copyfile(origin, target)

@@ -30,7 +30,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepared(tmp_path: Path, tiny: Path, card: smi.Card | None) -> project.Prepared:
     """Both models are the tiny one here: the plan of SmolLM2 needs its file."""
     pin: dict[str, Any] = {"controller-path": str(tiny), "size": tiny.stat().st_size, "sha256": sha256_of(tiny)}
-    spec = project.compose(card, WHEELS, Path("/srv/gpu-check/models"), tiny, pin)
+    spec = project.compose(card, WHEELS, tiny, pin)
     spec["models"]["smol"] = spec["models"]["tiny"]
     return project.prepare(tmp_path, spec)
 
@@ -133,6 +133,7 @@ def test_the_unit_is_the_rendered_one_less_what_is_left_out(tmp_path: Path, tiny
     assert "DynamicUser=yes" in whole
     assert "SupplementaryGroups=video" in whole
     assert not [line for line in whole if "/opt/llamarig" in line or "/etc/llamarig" in line]
+    assert "    --model /srv/gpu-check/models/smol/tiny.gguf \\" in whole
 
 
 def test_power_is_asked_in_the_sandbox_of_its_unit_and_sets_nothing() -> None:
