@@ -1,0 +1,124 @@
+"""The layer below with real Ansible: this machine is looked at, and one that is not there."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from llamarig.converge.apply import Options
+from llamarig.converge.private import private_directory
+from llamarig.converge.run import HostOutcome, Run
+from llamarig.errors import RigError
+from llamarig.fleet.rollout.ansible import AnsibleHands, _result
+from llamarig.fleet.rollout.hands import Pin
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def describe(project: Path, name: str, connection: dict[str, Any], **chat: Any) -> None:
+    spec = yaml.safe_load((ROOT / "inventory" / "demo.yml").read_text())
+    spec["services"]["chat"] |= chat
+    (project / "inventory").mkdir(exist_ok=True)
+    path = project / "inventory" / f"{name}.yml"
+    path.write_text(yaml.safe_dump(spec | {"host": name, "connection": connection}))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    describe(tmp_path, "here", {"type": "local"})
+    describe(tmp_path, "gone", {"address": "127.0.0.1", "port": 1})
+    return tmp_path
+
+
+def test_hosts_are_pinned_looked_at_and_told_apart(project: Path) -> None:
+    with private_directory() as private:
+        hands = AnsibleHands(project, project / "r", private, Options(), lambda _event: None)
+        pins = hands.load(["here", "gone"])
+        assert all(isinstance(pin, Pin) for pin in pins.values())
+        again = hands.load(["here"])
+        assert again["here"] == pins["here"]
+        seen = hands.look(["here", "gone"])
+    # Whether this machine runs what the demo's spec says is no matter here: it has told what it runs.
+    here = seen["here"]
+    assert here.reached
+    assert here.observed["os"]["id"]
+    assert here.actions > 0 or (here.error is not None and "its spec says" in here.error.what)
+    assert seen["gone"].error is not None
+    assert not seen["gone"].reached
+
+
+def test_a_pin_changes_with_the_spec_and_not_with_its_comments(project: Path) -> None:
+    with private_directory() as private:
+        hands = AnsibleHands(project, project / "r", private, Options(), lambda _event: None)
+        before = hands.load(["here"])["here"]
+        path = project / "inventory" / "here.yml"
+        path.write_text("# a comment\n" + path.read_text())
+        assert hands.load(["here"])["here"] == before
+        describe(project, "here", {"type": "local"}, context=2048)
+        after = hands.load(["here"])["here"]
+    assert isinstance(before, Pin)
+    assert isinstance(after, Pin)
+    assert before.spec != after.spec
+    assert before.wanted != after.wanted
+    assert before.release == after.release
+
+
+def test_a_spec_that_cannot_be_loaded_is_its_hosts_own_error(project: Path) -> None:
+    (project / "inventory" / "gone.yml").write_text("host: gone\nno-such-key: 1\n")
+    with private_directory() as private:
+        hands = AnsibleHands(project, project / "r", private, Options(), lambda _event: None)
+        found = hands.load(["here", "gone", "nobody"])
+    assert isinstance(found["here"], Pin)
+    assert isinstance(found["gone"], RigError)
+    assert isinstance(found["nobody"], RigError)
+
+
+def test_what_a_host_was_to_become_is_kept_privately_and_taken_again(project: Path) -> None:
+    place = project / "r"
+    place.mkdir()
+    with private_directory() as private:
+        hands = AnsibleHands(project, place, private, Options(), lambda _event: None)
+        hands.load(["here"])
+        hands.keep(["here"])
+        describe(project, "here", {"type": "local"}, context=2048)
+        assert hands.load_pinned("here") is None
+        assert hands.load_pinned("gone") is not None
+        hands.keep(["here"])
+    kept = place / "wanted" / "here.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "4096" in json.dumps(json.loads(kept.read_text())["services"])
+    assert [path.name for path in kept.parent.iterdir()] == ["here.json"]
+
+
+def event(status: str, action: str, words: str) -> dict[str, Any]:
+    return {"event": "result", "status": status, "action": action, "task": "a task", "result": {"msg": words}}
+
+
+@pytest.mark.parametrize(
+    ("failures", "reached", "untouched"),
+    [
+        ([event("unreachable", "rig_push", "Connection timed out")], False, False),
+        ([event("failed", "rig_lock", "another apply holds this host's lock: kim")], True, True),
+        ([event("failed", "rig_prove", "a check failed"), event("failed", "fail", "rolled back")], True, False),
+    ],
+)
+def test_how_a_change_ended_is_read_from_its_failures(
+    failures: list[dict[str, Any]], reached: bool, untouched: bool
+) -> None:
+    checks = {"checks": [{"name": "chat/answer", "ok": False}, {"name": "chat/port", "ok": True}]}
+    outcome = HostOutcome(failures=failures, ran=True, results={"rig_prove": checks})
+    result = _result("here", Run(2, {"here": outcome}), 1.0)
+    assert (result.reached, result.untouched) == (reached, untouched)
+    assert result.error is not None
+    assert result.checks == {"passed": 1, "of": 2, "failed": ["chat/answer"]}
+
+
+def test_an_ansible_that_ended_before_a_host_was_begun_is_an_error() -> None:
+    result = _result("here", Run(1, {"here": HostOutcome()}, "no such plugin"), 1.0)
+    assert result.error is not None
+    assert "no such plugin" in result.error.why
