@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import time
 from collections.abc import Callable
@@ -15,6 +16,10 @@ SESSIONS = "/run/systemd/sessions"
 _TASK = re.compile(r"launch_slot_.*processing task|done request: POST ")
 """What the engine writes when a slot begins with a request (server-context.cpp), and when one was answered."""
 _PARENTS = 64
+PAM = "/etc/pam.d/common-session"
+_MULTIPLEXER = re.compile(r"tmux|screen", re.IGNORECASE)
+_PTS = 136
+"""The first of the eight major numbers of pseudo terminals (Linux's admin-guide/devices.txt)."""
 POLL_S = 1.0
 LOCALTIME = "/etc/localtime"
 
@@ -52,6 +57,53 @@ def users(own: set[int], sessions: str = SESSIONS) -> list[str]:
         place = told.get("TTY") or told.get("REMOTE_HOST") or told.get("SERVICE") or "this machine"
         found.append(f"{told.get('USER', 'somebody')} on {place}"[:200])
     return found
+
+
+def logind_is_told(pam: str = PAM) -> bool:
+    """Whether logins reach systemd-logind at all; a small installation may lack the package that tells it of them."""
+    try:
+        return "pam_systemd.so" in Path(pam).read_text(errors="replace")
+    except OSError:
+        return False
+
+
+def terminals(own: set[int], root: str = "/proc") -> list[str]:
+    """``name on terminal`` of each login that leads a session on a terminal; what a multiplexer keeps open is none."""
+    found = []
+    for entry in sorted(Path(root).iterdir(), key=lambda path: path.name.zfill(10)):
+        if not entry.name.isdecimal() or int(entry.name) in own:
+            continue
+        try:
+            comm, fields = _stat(int(entry.name), root)
+            session, terminal = int(fields[3]), int(fields[4])
+            if str(session) != entry.name or not terminal or comm == "agetty":
+                continue
+            if any(_MULTIPLEXER.match(_stat(pid, root)[0]) for pid in ancestors(session, root)):
+                continue
+            owner = entry.stat().st_uid
+        except (OSError, ValueError, IndexError):
+            continue
+        found.append(f"{_name(owner)} on {_terminal(terminal)}"[:200])
+    return found
+
+
+def _stat(pid: int, root: str) -> tuple[str, list[str]]:
+    """A process's name, and its fields from the state on (proc_pid_stat(5))."""
+    text = Path(f"{root}/{pid}/stat").read_text(errors="replace")
+    head, _, tail = text.rpartition(")")
+    return head.partition("(")[2], tail.split()
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _terminal(device: int) -> str:
+    major, minor = os.major(device), os.minor(device)
+    return f"pts/{(major - _PTS) * 256 + minor}" if _PTS <= major < _PTS + 8 else f"tty{minor}"
 
 
 def recent(unit: str, minutes: int, read: Callable[[list[str], float], str] = rig_witness.run) -> int:
@@ -97,8 +149,9 @@ def service(given: dict[str, Any], minutes: int) -> dict[str, Any]:
 
 def look(services: list[dict[str, Any]], minutes: int) -> dict[str, Any]:
     """The whole answer."""
+    own = ancestors(os.getpid())
     return {
-        "users": users(ancestors(os.getpid())),
+        "users": users(own) + ([] if logind_is_told() else terminals(own)),
         "services": {given["name"]: service(given, minutes) for given in services},
         "clock": clock(),
     }

@@ -23,6 +23,8 @@ from llamarig.spec.load import load_project
 from llamarig.spec.window import parse_window
 
 PLAIN = Rules(drain_s=0)
+REQUESTS = Rules(drain_s=0, users="ignore")
+"""A tunnel to the server is somebody's session as well."""
 ENDLESS = 1900
 """Tokens; what one slot's window holds."""
 
@@ -95,37 +97,37 @@ def test_an_idle_host_may_be_changed_and_the_look_itself_is_no_user(ask: Ask) ->
 
 def test_a_host_that_answers_a_request_is_in_use(ask: Ask, completion: Callable[[], Completion]) -> None:
     completion()
-    use = ask(PLAIN)
+    use = ask(REQUESTS)
     assert use is not None
     assert use.drains
     assert use.reason == "chat answers 1 request"
-    deferred = ask(Rules(requests="defer"))
+    deferred = ask(replace(REQUESTS, requests="defer"))
     assert deferred is not None
     assert not deferred.drains
     # The twin: who does not ask does not see it.
-    assert ask(Rules(requests="ignore")) is None
+    assert ask(replace(REQUESTS, requests="ignore")) is None
 
 
 def test_a_request_of_late_counts_where_it_defers(ask: Ask, completion: Callable[[], Completion]) -> None:
     completion().stop()
-    use = ask(Rules(requests="defer"))
+    use = ask(replace(REQUESTS, requests="defer"))
     assert use is not None
     assert "within 10 minutes" in use.reason
-    assert ask(PLAIN) is None
+    assert ask(REQUESTS) is None
 
 
 def test_a_running_request_is_waited_for(ask: Ask, completion: Callable[[], Completion]) -> None:
     running = completion()
     later = threading.Timer(15, running.stop)
     later.start()
-    assert ask(replace(PLAIN, drain_s=300)) is None
+    assert ask(replace(REQUESTS, drain_s=300)) is None
     later.join()
 
 
 def test_a_request_that_does_not_end_in_time_defers_the_host(ask: Ask, completion: Callable[[], Completion]) -> None:
     completion()
     started = time.monotonic()
-    use = ask(replace(PLAIN, drain_s=1))
+    use = ask(replace(REQUESTS, drain_s=1))
     assert use is not None
     assert "chat answers" in use.reason
     assert time.monotonic() - started > 1

@@ -150,6 +150,38 @@ def test_people_are_seen_and_the_session_that_asks_is_not(tmp_path: Path) -> Non
     assert quiet.users(set(), str(tmp_path / "none")) == []
 
 
+def process(place: Path, pid: int, comm: str, of: tuple[int, int], terminal: int) -> None:
+    """As the kernel writes /proc/PID/stat, with as many fields as are read."""
+    parent, session = of
+    (place / str(pid)).mkdir(parents=True)
+    (place / str(pid) / "stat").write_text(f"{pid} ({comm}) S {parent} {session} {session} {terminal} -1 0")
+
+
+def test_terminals_tell_of_people_where_logind_is_not_told(tmp_path: Path) -> None:
+    pts = os.makedev(136, 0)
+    process(tmp_path, 1, "systemd", (0, 1), 0)
+    process(tmp_path, 5, "agetty", (1, 5), os.makedev(4, 1))
+    process(tmp_path, 20, "bash (x) y", (1, 20), pts + 3)
+    process(tmp_path, 21, "vi", (20, 20), pts + 3)
+    process(tmp_path, 30, "bash", (1, 30), os.makedev(4, 2))
+    process(tmp_path, 40, "tmux: server", (1, 40), 0)
+    process(tmp_path, 41, "bash", (40, 41), pts + 4)
+    process(tmp_path, 50, "bash", (1, 50), pts + 5)
+    process(tmp_path, 60, "sshd", (1, 60), 0)
+    (tmp_path / "70").mkdir()
+    (tmp_path / "self").mkdir()
+    me = quiet._name(os.getuid())
+    assert quiet.terminals({50}, str(tmp_path)) == [f"{me} on pts/3", f"{me} on tty2"]
+    assert quiet._name(4_000_000_000) == "user 4000000000"
+
+
+def test_pam_says_whether_logind_hears_of_logins(tmp_path: Path) -> None:
+    pam = tmp_path / "common-session"
+    assert not quiet.logind_is_told(str(pam))
+    pam.write_text("session required pam_unix.so\nsession optional pam_systemd.so\n")
+    assert quiet.logind_is_told(str(pam))
+
+
 def test_ancestors_end_somewhere(tmp_path: Path) -> None:
     assert os.getppid() in quiet.ancestors(os.getpid())
     (tmp_path / "5").mkdir()
