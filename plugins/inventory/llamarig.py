@@ -103,7 +103,7 @@ def _private() -> Path:
 @cache
 def _loaded(root: Path) -> list[Any]:
     from llamarig.spec.load import load_project  # noqa: PLC0415 - a prepared inventory does without, and is faster
-    from llamarig.spec.overlay import read_overlay  # noqa: PLC0415 - as above
+    from llamarig.spec.overlay import read_overlay  # noqa: PLC0415 - as for the line above
 
     named = os.environ.get("LLAMARIG_OVERLAY")
     return list(load_project(root, read_overlay(Path(named).resolve()) if named else None).valid(None))
