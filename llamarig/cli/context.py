@@ -29,7 +29,7 @@ def set_project(path: Path) -> None:
 
 def set_overlay(path: Path | None) -> None:
     """Remember ``--overlay FILE`` for the verb that runs next."""
-    global _overlay  # noqa: PLW0603 - as above
+    global _overlay  # noqa: PLW0603 - one process runs one verb, as above
     _overlay = path
 
 
