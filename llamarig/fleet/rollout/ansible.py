@@ -82,6 +82,9 @@ class AnsibleHands:
             return RigError("what the host was to become is not known any more", host, str(error))
         except RigError as error:
             return error
+        password = self._options.become_password_file
+        if password is not None and variables.get("ansible_become"):
+            variables.setdefault("llamarig_become_password_file", password)
         self._hosts[host] = work.HostApply(host, variables)
         return None
 

@@ -95,6 +95,19 @@ def test_what_a_host_was_to_become_is_kept_privately_and_taken_again(project: Pa
     assert [path.name for path in kept.parent.iterdir()] == ["here.json"]
 
 
+def test_a_password_that_was_asked_for_goes_with_what_was_kept(project: Path) -> None:
+    place = project / "r"
+    place.mkdir()
+    describe(project, "here", {"address": "127.0.0.1", "user": "admin", "become": True})
+    with private_directory() as private:
+        hands = AnsibleHands(project, place, private, Options(become_password_file="/p"), lambda _event: None)
+        hands.load(["here"])
+        hands.keep(["here"])
+        assert hands.load_pinned("here") is None
+        assert hands._hosts["here"].variables["llamarig_become_password_file"] == "/p"
+    assert "/p" not in (place / "wanted" / "here.json").read_text()
+
+
 def event(status: str, action: str, words: str) -> dict[str, Any]:
     return {"event": "result", "status": status, "action": action, "task": "a task", "result": {"msg": words}}
 
