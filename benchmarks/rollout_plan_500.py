@@ -39,8 +39,8 @@ from llamarig.plan.many import on_all_cores  # noqa: E402 - after the path
 from llamarig.render.wanted import Wanted  # noqa: E402 - after the path
 from llamarig.spec.load import load_project  # noqa: E402 - after the path
 from tests.support import big_models  # noqa: E402 - found below the checkout only
-from tests.support.compare.cases import RELEASE, bare_observation, observation  # noqa: E402 - as above
-from tests.support.power.cases import observed as power_observed  # noqa: E402 - as above
+from tests.support.compare.cases import RELEASE, bare_observation, observation  # noqa: E402 - found below the checkout only
+from tests.support.power.cases import observed as power_observed  # noqa: E402 - found below the checkout only
 
 HOSTS = 500
 BAR_S = 5.0

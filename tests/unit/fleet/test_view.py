@@ -30,8 +30,14 @@ def started(**policy: Any) -> dict[str, Any]:
     ]
     hosts = {name: {"to-release": NEW} for name in HOSTS}
     return {
-        "event": "rollout-started", "id": "20261201T010000Z-ab12cd34", "at": "2026-12-01T01:00:00Z",
-        "by": "anna@desk", "policy": {"failures": 1} | policy, "waves": waves, "hosts": hosts, "options": {},
+        "event": "rollout-started",
+        "id": "20261201T010000Z-ab12cd34",
+        "at": "2026-12-01T01:00:00Z",
+        "by": "anna@desk",
+        "policy": {"failures": 1} | policy,
+        "waves": waves,
+        "hosts": hosts,
+        "options": {},
     }
 
 
@@ -66,8 +72,11 @@ def state() -> State:
 
 def test_a_host_that_was_looked_at_waits_for_its_turn(state: State) -> None:
     assert shown_phases(state) == {
-        "ws-1": "done", "ws-2": "rolled-back", "ws-3": "applying",
-        "ws-4": "pending", "ws-5": "pending",
+        "ws-1": "done",
+        "ws-2": "rolled-back",
+        "ws-3": "applying",
+        "ws-4": "pending",
+        "ws-5": "pending",
     }
     assert active(state) == ["ws-3"]
     survey = State.fold(records()[:6])
@@ -147,7 +156,7 @@ def test_elsewhere_every_news_is_a_line_once() -> None:
         for record in [*records(), {"event": "stopped", "reason": "2 failed, and 1 may"}]:
             state.add(record)
             view.state(state)
-    lines = [line.partition("s ")[2] for line in where.file.getvalue().splitlines()]  # type: ignore[attr-defined] # as above
+    lines = [line.partition("s ")[2] for line in where.file.getvalue().splitlines()]  # type: ignore[attr-defined] # a StringIO, made above
     assert lines[:3] == ["running", "canary", "ws-1: is changed, 4 actions"]
     assert [line.partition(",")[0] for line in lines[3:]] == [
         *("ws-1: done", "wave 1", "ws-2: is changed", "ws-3: is changed"),
