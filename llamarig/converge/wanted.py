@@ -35,7 +35,7 @@ def wanted_for(project_root: Path, loaded: LoadedHost, plan: Plan | None = None)
     A release that the controller holds is copied: the host then needs neither compiler nor toolkit.
     """
     from llamarig.render import wanted_state  # noqa: PLC0415 - rendering is heavy, many verbs do without
-    from llamarig.render.build import copied  # noqa: PLC0415 - as above
+    from llamarig.render.build import copied  # noqa: PLC0415 - rendering is heavy
 
     wanted = wanted_state(spec_of(loaded), plan or plan_for(project_root, loaded), project_root)
     held = held_release(spec_of(loaded), project_root)
