@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llamarig.compare.probe_list import probe_list
 from llamarig.converge.connection import connection_variables, read_password
 from llamarig.converge.wanted import spec_of
-from llamarig.render.site import mirror_of
+from llamarig.render.site import mirror_of, pushed_source, system_of
 from llamarig.render.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ def host_variables(
             "idle_minutes": spec.maintenance.idle_minutes,
             "local": spec.connection.type == "local",
         },
-        "llamarig_mirror": mirror_of(spec, root),
+        "llamarig_mirror": {
+            **mirror_of(spec, root),
+            "system": system_of(spec),
+            "source": pushed_source(spec, root),
+        },
         "llamarig_transfer": {"limit_mib_s": spec.transfer.limit_mib_s or 0},
         "llamarig_wanted": wanted.to_json(),
         "llamarig_probe": {**probe_list(wanted), "deep": deep},

@@ -14,6 +14,8 @@ from llamarig.spec.host import HostSpec
 
 MANIFEST = "manifest.json"
 SOURCE = "/etc/apt/sources.list.d/llamarig-mirror.sources"
+PUSHED = "/var/lib/llamarig/mirror"
+"""Where packages that the controller copies lie on the host, while they are installed."""
 ARCHITECTURE = "amd64"
 _LARGEST = 64 << 20
 """Bytes of a manifest; one that names 10,000 packages has 3 MiB."""
@@ -55,12 +57,23 @@ def apt_source(spec: HostSpec, project_root: Path) -> tuple[WantedFile, ...]:
     A mirror that is not there yet gives none, so that it can be planned with and collected for; apply refuses it.
     """
     place = mirror_of(spec, project_root)
-    if not place["path"] or not place["url"] or not (Path(place["path"]) / MANIFEST).is_file():
-        return ()
+    text = _list(spec, place, f"{place['url']}/debian/{system_of(spec)}/") if place["url"] else ""
+    return (WantedFile(SOURCE, text),) if text else ()
+
+
+def pushed_source(spec: HostSpec, project_root: Path) -> str:
+    """The list for packages that the controller copies for one transaction; empty where the host has an address."""
+    place = mirror_of(spec, project_root)
+    return "" if place["url"] else _list(spec, place, f"file:{PUSHED}/")
+
+
+def _list(spec: HostSpec, place: dict[str, str], uri: str) -> str:
+    """The text of a list; empty where no packages of the host's system are held."""
+    if not place["path"] or not (Path(place["path"]) / MANIFEST).is_file():
+        return ""
     held = read_manifest(Path(place["path"])).get("debian", {}).get(system_of(spec))
     if not isinstance(held, dict):
-        return ()
-    directory = f"debian/{system_of(spec)}"
+        return ""
     try:
         # Made anew from its packets: no line of the manifest gets into the list as it is.
         key = armoured("\n".join(map(str, held["key"])).encode())
@@ -72,5 +85,4 @@ def apt_source(spec: HostSpec, project_root: Path) -> tuple[WantedFile, ...]:
             why=str(error),
             fix="copy the mirror again, or collect its packages anew",
         ) from error
-    uri = f"{place['url']}/{directory}/"
-    return (WantedFile(SOURCE, fill("etc/apt/sources.list.d/llamarig-mirror.sources.j2", uri=uri, key=key)),)
+    return fill("etc/apt/sources.list.d/llamarig-mirror.sources.j2", uri=uri, key=key)

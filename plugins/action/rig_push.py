@@ -18,6 +18,7 @@ from ansible.plugins.action import ActionBase
 from llamarig.converge import artifacts, toolkit
 from llamarig.converge.events import progress
 from llamarig.converge.jobs import LockKeeper, utilities
+from llamarig.converge.mirror.pack import packed_packages
 from llamarig.converge.store.releases import Releases
 from llamarig.converge.store.shelf import Shelf
 from llamarig.errors import RigError
@@ -25,6 +26,7 @@ from llamarig.errors import RigError
 PIECE = 16 << 20
 TRIES = 3
 MIB = 1 << 20
+KINDS = ("release", "model", "toolkit", "packages")
 
 
 def pace_of(limit_mib_s: float) -> Any:
@@ -38,7 +40,8 @@ def pace_of(limit_mib_s: float) -> Any:
 
 
 class ActionModule(ActionBase):
-    """Arguments: ``release``, ``model`` or ``toolkit`` (as in the wanted state) and ``directory`` on the host;
+    """Arguments: ``release``, ``model`` or ``toolkit`` (as in the wanted state), or ``packages`` (a system of the
+    mirror), and ``directory`` on the host;
     ``lock``, arguments for rig_lock, called now and then meanwhile.
 
     For a model it returns ``path``, ``sha256`` and ``size`` of the file there, still unchecked;
@@ -58,12 +61,14 @@ class ActionModule(ActionBase):
         self._pace = pace_of(float((variables.get("llamarig_transfer") or {}).get("limit_mib_s") or 0))
         mirror = (variables.get("llamarig_mirror") or {}).get("path")
         self._shelf = Shelf.default().with_mirror(Path(mirror) if mirror else None)
-        if not args.get("directory") or sum(bool(args.get(key)) for key in ("release", "model", "toolkit")) != 1:
-            raise AnsibleActionFail("rig_push needs a directory, and one of a release, a model and a toolkit")
+        if not args.get("directory") or sum(bool(args.get(key)) for key in KINDS) != 1:
+            raise AnsibleActionFail("rig_push needs a directory, and one of a release, a model, a toolkit and packages")
         if self._task.check_mode:
             return {"changed": True, "path": "", "sha256": "", "size": 0, "patches": [], "parts": []}
         project = Path(str(variables.get("llamarig_project") or Path.cwd()))
         try:
+            if args.get("packages"):
+                return self._packages(str(args["packages"]), Path(str(mirror)))
             if args.get("toolkit"):
                 return self._toolkit(project)
             return self._release(project) if args.get("release") else self._model(project)
@@ -73,6 +78,9 @@ class ActionModule(ActionBase):
     def _model(self, project: Path) -> dict[str, Any]:
         wanted = self._task.args["model"]
         return self._send(artifacts.model(wanted, project, self._progress, self._shelf), artifacts.label_of(wanted))
+
+    def _packages(self, system: str, mirror: Path) -> dict[str, Any]:
+        return self._send(packed_packages(mirror, system, Shelf.default()), f"packages of {system}")
 
     def _toolkit(self, project: Path) -> dict[str, Any]:
         # Everything is found before anything is sent.

@@ -1,4 +1,4 @@
-"""A site without internet access and without compilers: it gets the finished release, and builds nothing."""
+"""A site without internet access, server and compilers: the controller copies the finished release, and all else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def carried(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     head = Project(tmp_path_factory.mktemp("head"))
     builder, machine = lab.host("builder", fresh=True), lab.host("plain", fresh=True)
     head.describe(builder)
-    head.describe(machine, site_spec(machine.connection()))
+    head.describe(machine, site_spec(machine.connection(), served=False))
     head.rig("apply", "builder", "--yes", "--json").ok()
     archives.take_back(builder)
     release = json.loads(builder.exec("cat /opt/llamarig/current/provenance.json").output)["release"]
@@ -42,7 +42,8 @@ def carried(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
 @pytest.fixture(scope="module")
 def site(lab: Lab, carried: tuple[Path, Host], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made, machine = carried
-    with wire(lab, machine) as joined, Site.opened(joined, made, tmp_path_factory.mktemp("site")) as opened:
+    place = tmp_path_factory.mktemp("site")
+    with wire(lab, machine) as joined, Site.opened(joined, made, place, served=False) as opened:
         yield opened
 
 
@@ -67,6 +68,15 @@ def test_it_serves_without_a_compiler_and_a_second_apply_finds_nothing(site: Sit
     assert host.exec("systemctl is-active llama-chat.service").output.strip() == "active"
     assert all(check["ok"] for check in site.rig("verify", "plain", "--json").ok().data["checks"])
     assert actions_of(site.rig("apply", "plain", "--yes", "--json").ok().data) == []
+
+
+def test_nothing_of_the_copied_packages_stays_and_no_list_names_them(site: Site) -> None:
+    host = site.wire.host
+    assert host.exec("dpkg-query -W -f '${db:Status-Status}' libgomp1").output == "installed"
+    assert (
+        host.exec("ls /var/lib/llamarig/mirror /var/lib/llamarig/incoming/*.part 2>/dev/null", check=False).output == ""
+    )
+    assert host.exec("grep -rl llamarig /etc/apt", check=False).output == ""
 
 
 def test_the_release_is_held_by_the_controller_from_the_mirror(site: Site) -> None:

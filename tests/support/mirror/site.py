@@ -17,11 +17,11 @@ from lab.project import Project, Ran, demo_spec
 from tests.support.mirror.wire import CONTROLLER, PORT, Wire
 
 
-def site_spec(connection: dict[str, Any]) -> dict[str, Any]:
-    """The demo's spec for a machine of the site."""
+def site_spec(connection: dict[str, Any], served: bool = True) -> dict[str, Any]:
+    """The demo's spec for a machine of the site, with a server there or with the controller's copies alone."""
     spec = copy.deepcopy(demo_spec())
     spec["models"]["smol"]["fetch"] = "mirror"
-    spec["mirror"] = {"path": "../mirror", "url": f"http://{CONTROLLER}:{PORT}"}
+    spec["mirror"] = {"path": "../mirror", **({"url": f"http://{CONTROLLER}:{PORT}"} if served else {})}
     return {**spec, "connection": connection}
 
 
@@ -37,16 +37,16 @@ class Site:
 
     @classmethod
     @contextlib.contextmanager
-    def opened(cls, joined: Wire, made: Path, place: Path) -> Iterator[Self]:
+    def opened(cls, joined: Wire, made: Path, place: Path, served: bool = True) -> Iterator[Self]:
         """Carry the mirror ``made`` to ``place``, serve it on the wire, and install llamarig from it alone."""
         mirror = Path(shutil.copytree(made, place / "mirror"))
         # What other machines of the lab have fetched would hide what the mirror lacks.
         joined.host.exec("rm -rf /var/cache/apt/archives/*.deb /var/lib/apt/lists/*")
         project = Project(place / "project")
-        project.describe(joined.host, site_spec(joined.host.connection()))
+        project.describe(joined.host, site_spec(joined.host.connection(), served))
         (place / "home").mkdir()
         site = cls(joined, project, place, mirror, place / "requests.log")
-        with joined.serving(mirror, site.log):
+        with joined.serving(mirror, site.log) if served else contextlib.nullcontext():
             site._install()
             yield site
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import yaml
 
 from llamarig.converge import artifacts
 from llamarig.converge.mirror.openpgp import sign
+from llamarig.converge.mirror.pack import packed_packages
+from llamarig.converge.mirror.place import Place
 from llamarig.converge.refuse import refusals
 from llamarig.converge.store.shelf import Shelf
 from llamarig.converge.wanted import plan_for, wanted_for
 from llamarig.errors import RigError
-from llamarig.render.site import SOURCE, mirror_of
+from llamarig.render.site import SOURCE, mirror_of, pushed_source
 from llamarig.spec.load import LoadedHost, load_project
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -93,6 +96,36 @@ def test_without_an_address_or_packages_there_is_no_list(tmp_path: Path, keys: d
     _mirror(tmp_path / "m", debian)
     loaded = _host(tmp_path, **({"mirror": keys} if keys else {}))
     assert SOURCE not in [file.path for file in wanted_for(tmp_path, loaded).files]
+
+
+def test_without_an_address_the_controller_copies_the_packages(tmp_path: Path) -> None:
+    _mirror(tmp_path / "m")
+    spec = _host(tmp_path, mirror={"path": "m"}).spec
+    assert spec is not None
+    text = pushed_source(spec, tmp_path)
+    assert "URIs: file:/var/lib/llamarig/mirror/\n" in text
+    assert "Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n" in text
+    served = _host(tmp_path, mirror={"path": "m", "url": "http://cache.lan"}).spec
+    assert served is not None
+    assert pushed_source(served, tmp_path) == ""
+
+
+def test_packages_are_packed_the_same_way_each_time(tmp_path: Path) -> None:
+    with Place.opened(tmp_path / "m") as place:
+        for name in ("InRelease", "a_1_amd64.deb"):
+            place.file(f"debian/debian-13-amd64/{name}", "package", name, name.encode())
+        place.file("debian/debian-12-amd64/x.deb", "package", "x.deb", b"x")
+        place.manifest.debian["debian-13-amd64"] = {"directory": "debian/debian-13-amd64"}
+        place.save()
+    one, two = (packed_packages(tmp_path / "m", "debian-13-amd64", Shelf.default()) for _ in range(2))
+    assert one == two
+    with tarfile.open(one.path) as tar:
+        assert tar.getnames() == ["InRelease", "a_1_amd64.deb"]
+    with pytest.raises(RigError, match="holds no packages of this system"):
+        packed_packages(tmp_path / "m", "ubuntu-24.04-amd64", Shelf.default())
+    (tmp_path / "m/debian/debian-13-amd64/InRelease").unlink()
+    with pytest.raises(RigError, match="a package of the mirror cannot be read"):
+        packed_packages(tmp_path / "m", "debian-13-amd64", Shelf.default())
 
 
 def test_a_mirror_that_is_not_there_is_planned_with_and_refused_by_apply(tmp_path: Path) -> None:
