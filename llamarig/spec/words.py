@@ -32,6 +32,7 @@ PATTERNS: dict[str, tuple[str, str]] = {
     _pattern(base.Sha256): ("a sha256: 64 lower-case hex digits", "unlocked"),
     _pattern(base.Commit): ("a git commit: 9 to 40 lower-case hex digits", "4df29be4f"),
     _pattern(engine.Requirement): ("an exact Python distribution, `name==version`", "llama_cpp_python==0.3.35"),
+    _field(hardware.Driver, "revision"): ("a Debian revision: digits, letters and .+~", "1"),
     _pattern(engine.ImageRef): ("a container image as docker knows it, at most 255 characters", "debian:13"),
     _pattern(engine.OptionName): ("a CMake option that begins with GGML_ or LLAMA_", "GGML_CUDA_FA_ALL_QUANTS"),
     _pattern(engine.Architecture): ("a CUDA architecture with its number", "120a-real"),
