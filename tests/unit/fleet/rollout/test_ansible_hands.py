@@ -100,12 +100,14 @@ def test_a_password_that_was_asked_for_goes_with_what_was_kept(project: Path) ->
     place.mkdir()
     describe(project, "here", {"address": "127.0.0.1", "user": "admin", "become": True})
     with private_directory() as private:
-        hands = AnsibleHands(project, place, private, Options(become_password_file="/p"), lambda _event: None)
+        hands = AnsibleHands(
+            project, place, private, Options(become_password_file="/a/file/of/a/password"), lambda _event: None
+        )
         hands.load(["here"])
         hands.keep(["here"])
         assert hands.load_pinned("here") is None
-        assert hands._hosts["here"].variables["llamarig_become_password_file"] == "/p"
-    assert "/p" not in (place / "wanted" / "here.json").read_text()
+        assert hands._hosts["here"].variables["llamarig_become_password_file"] == "/a/file/of/a/password"
+    assert "/a/file/of/a/password" not in (place / "wanted" / "here.json").read_text()
 
 
 def event(status: str, action: str, words: str) -> dict[str, Any]:
