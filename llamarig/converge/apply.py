@@ -41,8 +41,6 @@ class HostApply:
 
     host: str
     variables: dict[str, Any] = field(default_factory=dict)
-    loaded: LoadedHost | None = None
-    """Its spec; None where a state that was kept is applied."""
     observed: dict[str, Any] = field(default_factory=dict)
     decision: Decision | None = None
     changed: int = 0
@@ -53,6 +51,8 @@ class HostApply:
     seconds: float = 0.0
     converged: bool = False
     """Whether roles ran (False: nothing was to be done, or it was a check)."""
+    loaded: LoadedHost | None = None
+    """Its spec; None where a state that was kept is applied."""
 
     @property
     def running(self) -> list[str]:
@@ -113,7 +113,7 @@ def _prepared(root: Path, loaded: LoadedHost, private: Path, options: Options) -
         return _refused(loaded.host, [error])
     if options.become_password_file is not None and variables.get("ansible_become"):
         variables.setdefault("llamarig_become_password_file", options.become_password_file)
-    return HostApply(loaded.host, variables, loaded)
+    return HostApply(loaded.host, variables, loaded=loaded)
 
 
 def _refused(host: str, errors: list[RigError]) -> HostApply:

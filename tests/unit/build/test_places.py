@@ -215,7 +215,7 @@ def test_an_apply_goes_on_with_the_hosts_whose_release_could_be_made(
         wanted = wanted_state(_spec(loaded), plan_project(_spec(loaded), ROOT), ROOT).to_json()
         variables = {"llamarig_wanted": wanted, "llamarig_project": str(tmp_path)}
         todo = {"release": [wanted["release"]["id"]]}
-        hosts.append(apply.HostApply(loaded.host, variables, loaded, decision=Decision((), todo, ())))
+        hosts.append(apply.HostApply(loaded.host, variables, decision=Decision((), todo, ()), loaded=loaded))
 
     def build(task: place.Task, around: object) -> None:
         if task.hosts == ("desk-2",):
