@@ -41,7 +41,7 @@ class Built:
     seconds: float | None
 
 
-def compiler(asked: Path | None, shelf: Shelf, work: Path) -> Compiler:
+def compiler(asked: Path | None, shelf: Shelf, work: Path, architecture: str) -> Compiler:
     """The nvcc that is named, else one at hand, else the toolkit that is made of wheels."""
     named = [str(asked)] if asked is not None else [shutil.which("nvcc") or "", *PLACES]
     for place in named:
@@ -49,7 +49,8 @@ def compiler(asked: Path | None, shelf: Shelf, work: Path) -> Compiler:
             return Compiler(Path(place).resolve().parent.parent, version_of(Path(place)))
     if asked is not None:
         raise CannotAskError(f"{asked} is no program", "name nvcc itself, /usr/local/cuda/bin/nvcc say")
-    prefix = files.toolkit(shelf, work / "cuda" / files.TOOLKIT)
+    need_tools()
+    prefix = files.toolkit(shelf, work / "cuda" / files.TOOLKIT, architecture)
     return Compiler(prefix, version_of(prefix / "bin/nvcc"))
 
 

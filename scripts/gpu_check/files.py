@@ -26,6 +26,8 @@ WHEELS = {
     "nvidia-cublas==13.1.0.3": "ee8722c1f0145ab246bccb9e452153b5e0515fd094c3678df50b2a0888b8b171",
 }
 """The toolkit that is used where the machine has none: the one of tests/hosts/cuda."""
+_NOBODY = "daemon"
+"""As whom root tries the toolkit: a user of every Debian, with a group of the same name."""
 _SUFFIXES = (".whl", ".tar.gz", ".gguf")
 
 
@@ -115,10 +117,12 @@ def _told(fetch: Any, what: str) -> Path:
     return path
 
 
-def toolkit(shelf: Shelf, target: Path) -> Path:
-    """The toolkit of :data:`WHEELS`, put together; its prefix."""
-    if (target / "bin/nvcc").is_file():
+def toolkit(shelf: Shelf, target: Path, architecture: str) -> Path:
+    """The toolkit of :data:`WHEELS`, put together and tried with a small source; its prefix."""
+    done = target / "complete"
+    if done.is_file():
         return target
+    shutil.rmtree(target, ignore_errors=True)
     rig_cuda_parts = utility("rig_cuda_parts")
     target.mkdir(parents=True, exist_ok=True)
     tree = rig_cuda_parts.Tree(target)
@@ -132,4 +136,10 @@ def toolkit(shelf: Shelf, target: Path) -> Path:
             )
         rig_cuda_parts.add(tree, "wheel", held)
     tree.finish()
+    try:
+        # Makes what wheels lack too: a stand-in for the driver's library to link against.
+        utility("rig_cuda_probe").probe(target, "g++", [f"{architecture}-real"], _NOBODY)
+    except utility("rig_unpack").RefusedError as error:
+        raise CannotAskError(f"the toolkit of wheels does not compile here: {error}", "name another nvcc") from error
+    done.touch()
     return target

@@ -96,7 +96,8 @@ class Session:
             taken = files.take_in(self.shelf, options.files, files.pins(toolkit=True))
             say(f"from {options.files}: {', '.join(taken) or 'nothing that is needed'}")
         if self.card is not None and options.engine is None:
-            compiler = engine.compiler(options.nvcc, self.shelf, self.work)
+            architecture = project.planned_as(self.card)[1].architecture
+            compiler = engine.compiler(options.nvcc, self.shelf, self.work, architecture)
         smol = files.model(self.shelf, self.work)
         tiny = write_qwen35(self.work / project.TINY)
         pinned = {"controller-path": str(tiny), "size": tiny.stat().st_size, "sha256": sha256_of(tiny)}

@@ -124,8 +124,8 @@ def test_what_nvcc_says_is_read(tmp_path: Path) -> None:
     nvcc.parent.mkdir()
     nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 12.8, V12.8.93'\n")
     nvcc.chmod(0o755)
-    found = engine.compiler(nvcc, Shelf(tmp_path / "shelf"), tmp_path)
+    found = engine.compiler(nvcc, Shelf(tmp_path / "shelf"), tmp_path, "89")
     assert (found.version, found.prefix) == ("12.8.93", tmp_path)
     assert main.toolkit_spec(found)["sha256"] == "unlocked"
     with pytest.raises(CannotAskError, match="is no program"):
-        engine.compiler(tmp_path / "no", Shelf(tmp_path / "shelf"), tmp_path)
+        engine.compiler(tmp_path / "no", Shelf(tmp_path / "shelf"), tmp_path, "89")
