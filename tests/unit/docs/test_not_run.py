@@ -66,7 +66,7 @@ def test_with_the_overlay_the_reference_spec_is_valid_and_pinned(tmp_path: Path)
 def test_the_example_of_an_overlay_is_one(tmp_path: Path) -> None:
     page = (not_run.ROOT / "docs/how-to/overlays.md").read_text(encoding="utf-8")
     example = tmp_path / "staging.yml"
-    example.write_text(page.partition("```yaml overlay\n")[2].partition("```")[0])
+    example.write_text(page.partition("```yml overlay\n")[2].partition("```")[0])
     overlay = read_overlay(example)
     assert [dotted(each.key) for each in overlay.replaced] == ["gpus.main.model", "services.chat.expect"]
     assert all(each.reason for each in overlay.replaced)
