@@ -51,7 +51,7 @@ code { font-family: ui-monospace, monospace; font-size: .86em; }
 @media print { body { background: none; } section { break-inside: avoid; } }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_COLUMNS = ("host", "phase", "why, or what was done", "release", "checks", "seconds")
+_COLUMNS = ("host", "phase", "why, or what was done", "release", "checks", "time")
 
 
 def page(state: State) -> str:
@@ -101,13 +101,13 @@ def _wave(wave: Wave, state: State) -> str:
 
 def _row(name: str, host: HostState, phase: str) -> str:
     tone, words = phase_words(phase)
-    seconds = "" if host.seconds is None else f"{host.seconds:.1f}"
+    seconds = "" if host.seconds is None else f"{host.seconds:.1f} s"
     cells = [
         f"<th>{_text(name)}</th>",
         f'<td class="phase {tone}">{_text(words)}</td>',
         f"<td>{_done(host)}</td>",
         f"<td>{_release(host)}</td>",
-        f"<td{_class(host)}>{_text(checks_words(host).replace(' checks passed', ''))}</td>",
+        f"<td{_class(host)}>{_text(checks_words(host).replace(' checks passed', ' checks'))}</td>",
         f'<td class="number">{seconds}</td>',
     ]
     return f"<tr>{''.join(cells)}</tr>"

@@ -10,10 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from lab import Host, faults
-from lab.project import Project, api_key, tunnel
+from lab.project import Project, tunnel
 
 from llamarig.converge.hosts import host_variables
 from llamarig.converge.wanted import wanted_for
@@ -21,12 +20,11 @@ from llamarig.fleet.in_use import hosts_in_use
 from llamarig.fleet.policy import Rules, Use
 from llamarig.spec.load import load_project
 from llamarig.spec.window import parse_window
+from tests.support.completion import Completion
 
 PLAIN = Rules(drain_s=0)
 REQUESTS = Rules(drain_s=0, users="ignore")
 """A tunnel to the server is somebody's session as well."""
-ENDLESS = 1900
-"""Tokens; what one slot's window holds."""
 
 Ask = Callable[[Rules], Use | None]
 
@@ -46,34 +44,6 @@ def ask(demo: Host, project: Project, tmp_path: Path) -> Ask:
         return found
 
     return asked
-
-
-class Completion:
-    """A completion that goes on until its client hangs up, however fast the server is."""
-
-    def __init__(self, host: Host, url: str) -> None:
-        self._url, self._headers = url, {"Authorization": f"Bearer {api_key(host)}"}
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._read)
-        self._thread.start()
-        faults.wait_for("the server to work", self._is_answered, 60)
-
-    def _read(self) -> None:
-        asked = {"prompt": "Once upon a time", "n_predict": ENDLESS, "ignore_eos": True, "stream": True}
-        with httpx.stream("POST", f"{self._url}/completion", headers=self._headers, json=asked, timeout=300) as answer:
-            for _ in answer.iter_lines():
-                if self._end.is_set():
-                    return
-
-    def _is_answered(self) -> bool:
-        slots = httpx.get(f"{self._url}/slots", headers=self._headers, timeout=60).json()
-        return any(slot["is_processing"] for slot in slots)
-
-    def stop(self) -> None:
-        """Hang up, and wait until the server has noticed."""
-        self._end.set()
-        self._thread.join()
-        faults.wait_for("the server to be done", lambda: not self._is_answered(), 60)
 
 
 @pytest.fixture
