@@ -28,8 +28,9 @@ def release(view: View) -> Iterator[Action]:
     wanted = view.wanted.release
     seen = view.release(wanted.id)
     if not seen:
-        why = _how(wanted)
-        yield Action("release", wanted.id, f"is not there, and {why}" if why else "is not built", expected=wanted.id, observed="absent")
+        how = _how(wanted)
+        why = f"is not there, and {how}" if how else "is not built"
+        yield Action("release", wanted.id, why, expected=wanted.id, observed="absent")
         return
     wrong = _release_wrong(view)
     if wrong:

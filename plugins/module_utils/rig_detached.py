@@ -158,7 +158,8 @@ def _stay(directory: Path, description: str, writing: int, job: _Job) -> NoRetur
         for number in range(3):
             os.dup2(nothing, number)
         process = _begin(directory, job)
-        note = f"{os.getpid()} {started_at(os.getpid())} {description}\n"  # a line is whole with its end: a shell reads it, too
+        # A whole line: a shell reads it, too.
+        note = f"{os.getpid()} {started_at(os.getpid())} {description}\n"
         write_whole(directory / "pid", note.encode())
         os.write(writing, _STARTED_WORD.encode())
         os.close(writing)
