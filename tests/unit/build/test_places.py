@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from llamarig.compare.content import release as release_actions
 from llamarig.compare.load import wanted_from_json
+from llamarig.compare.view import view_of
 from llamarig.converge import apply
 from llamarig.converge.build import container, ensure, image, place, turn
 from llamarig.converge.build.engine import engine
@@ -19,7 +21,7 @@ from llamarig.converge.store.releases import Held, Releases
 from llamarig.errors import ExitCode, RigError, RigErrors
 from llamarig.plan import plan_project
 from llamarig.render import wanted_state
-from llamarig.render.build import release
+from llamarig.render.build import copied, release
 from llamarig.render.build_place import wanted_build
 from llamarig.spec.load import LoadedHost, Project, load_project
 
@@ -121,6 +123,15 @@ def test_a_host_that_does_not_build_wants_no_compiler_and_the_place_wants_all_of
     assert here.release.elsewhere == ""
     assert here.release.id == there.release.id
     assert wanted_from_json(here.to_json()) == here
+
+
+def test_a_look_says_where_it_is_built_and_that_it_is_copied_once_it_is_held(make: Make) -> None:
+    spec = _spec(make({"bench": CONTAINER}).named("bench"))
+    there = wanted_state(spec, plan_project(spec, ROOT), ROOT)
+    [action] = release_actions(view_of(there, {}))
+    assert action.reason == "is not there, and is built in a container of debian:13, then copied"
+    [action] = release_actions(view_of(copied(there, "a" * 64, 1), {}))
+    assert action.reason == "is not there, and is copied from the controller"
 
 
 def hold(name: str) -> None:
