@@ -128,9 +128,9 @@ def test_a_host_that_does_not_build_wants_no_compiler_and_the_place_wants_all_of
 def test_a_look_says_where_it_is_built_and_that_it_is_copied_once_it_is_held(make: Make) -> None:
     spec = _spec(make({"bench": CONTAINER}).named("bench"))
     there = wanted_state(spec, plan_project(spec, ROOT), ROOT)
-    [action] = release_actions(view_of(there, {}))
+    [action] = release_actions(view_of(there, {"schema": 1}))
     assert action.reason == "is not there, and is built in a container of debian:13, then copied"
-    [action] = release_actions(view_of(copied(there, "a" * 64, 1), {}))
+    [action] = release_actions(view_of(copied(there, "a" * 64, 1), {"schema": 1}))
     assert action.reason == "is not there, and is copied from the controller"
 
 
