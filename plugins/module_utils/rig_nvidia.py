@@ -12,6 +12,7 @@ from typing import Any
 from ansible.module_utils.rig_files import UnusualFileError, lstat, read_json, read_kernel, read_small
 
 DPKG = "/var/lib/dpkg/status"
+JOURNAL = "/var/lib/dpkg/updates"
 DKMS = "/var/lib/dkms"
 WANTS = "/etc/systemd/system/multi-user.target.wants"
 _GONE = ("not-installed", "config-files")
@@ -44,18 +45,34 @@ def is_own(name: str, own: list[str], apart: list[str]) -> bool:
     )
 
 
+def interrupted(root: str = "") -> list[str]:
+    """dpkg's journal: what it had not yet written into its table when it was killed, in order. apt does nothing before
+    `dpkg --configure -a` has taken it in (modstatdb in dpkg's sources: names of digits alone)."""
+    return [f"{root}{JOURNAL}/{name}" for name in _names(root + JOURNAL) if name.isdecimal()]
+
+
+def _table(root: str) -> list[dict[str, str]]:
+    """Every package that dpkg knows, as its table has it and the journal after it."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for path in (root + DPKG, *interrupted(root)):
+        try:
+            text = read_small(path, 64 << 20).decode("utf-8", "replace")
+        except UnusualFileError:
+            continue
+        for stanza in text.split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line and line[:1] != " ")
+            if fields.get("Package", "").strip():
+                found[fields["Package"].strip(), fields.get("Architecture", "")] = fields
+    return list(found.values())
+
+
 def packages(names: list[str], own: list[str], apart: list[str], root: str = "") -> dict[str, dict[str, Any]]:
     """The named packages and those that carry the driver's version, as dpkg has them; those of which no file is left
     are not among them. One of a foreign architecture is ``name:arch``."""
-    try:
-        table = read_small(root + DPKG, 64 << 20).decode("utf-8", "replace")
-    except UnusualFileError:
-        return {}
     found: dict[str, dict[str, Any]] = {}
-    for stanza in table.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line and line[:1] != " ")
-        name, words = fields.get("Package", "").strip(), fields.get("Status", "").split()
-        if not name or len(words) != _STATUS_WORDS or words[2] in _GONE:
+    for fields in _table(root):
+        name, words = fields["Package"].strip(), fields.get("Status", "").split()
+        if len(words) != _STATUS_WORDS or words[2] in _GONE:
             continue
         if name in names or is_own(name, own, apart):
             foreign = fields.get("Architecture", "") not in ("amd64", "all")
@@ -66,16 +83,11 @@ def packages(names: list[str], own: list[str], apart: list[str], root: str = "")
 
 def half_done(root: str = "") -> list[str]:
     """Packages that dpkg has begun and not finished, of any name."""
-    try:
-        table = read_small(root + DPKG, 64 << 20).decode("utf-8", "replace")
-    except UnusualFileError:
-        return []
     found = []
-    for stanza in table.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line and line[:1] != " ")
+    for fields in _table(root):
         words = fields.get("Status", "").split()
         if len(words) == _STATUS_WORDS and (words[2] not in ("installed", *_GONE) or words[1] != "ok"):
-            found.append(fields.get("Package", ""))
+            found.append(fields["Package"].strip())
     return found
 
 

@@ -67,8 +67,8 @@ def others_half_done() -> list[str]:
 
 def finish_dpkg() -> None:
     """Configure what an interrupted dpkg left of other packages; the driver's own are dealt with by what follows, and a
-    module that does not build would only fail again."""
-    if not (others := others_half_done()):
+    module that does not build would only fail again. A dpkg that was killed leaves a journal that apt stops at."""
+    if not (others := others_half_done()) and not rig_nvidia.interrupted():
         return
     status, text = rig_apt.call(["dpkg", "--configure", "-a"])
     if status != 0 and (others := others_half_done()):

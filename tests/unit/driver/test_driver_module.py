@@ -35,6 +35,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the host has, to be changed by a test."""
     seen: dict[str, Any] = {"half": [], "dkms": {"nvidia/590.48.01": "installed"}, "packages": {}}
     monkeypatch.setattr(nvidia, "half_done", lambda: seen["half"])
+    monkeypatch.setattr(nvidia, "interrupted", list)
     monkeypatch.setattr(nvidia, "bootable", lambda: [KERNEL])
     monkeypatch.setattr(nvidia, "dkms", lambda _kernel: seen["dkms"])
     monkeypatch.setattr(nvidia, "packages", lambda *_: seen["packages"])
@@ -87,6 +88,16 @@ def test_a_half_configured_package_of_others_is_finished_first(
     host["half"] = ["grub-pc"]
     with pytest.raises(apt.FailedError, match="dpkg cannot finish with grub-pc"):
         rig_driver.install(driver(), PLAN, 10)
+
+
+def test_a_journal_of_a_killed_dpkg_is_taken_in_whatever_is_half_done(
+    monkeypatch: pytest.MonkeyPatch, host: dict[str, Any]
+) -> None:
+    made = tools(monkeypatch, **{"dpkg_--configure": (1, "dpkg: error processing package nvidia-open-kernel-dkms")})
+    host["half"] = ["nvidia-open-kernel-dkms"]
+    monkeypatch.setattr(rig_driver.rig_nvidia, "interrupted", lambda: ["/var/lib/dpkg/updates/0000"])
+    rig_driver.install(driver(), PLAN, 10)
+    assert made.asked[0] == "dpkg --configure -a"
 
 
 def test_an_apt_that_runs_is_waited_for_and_named(monkeypatch: pytest.MonkeyPatch, host: dict[str, Any]) -> None:

@@ -95,6 +95,17 @@ def test_what_dpkg_has_not_finished_is_named(root: Path) -> None:
     assert nvidia.half_done(str(root)) == ["nvidia-open-kernel-dkms", "broken"]
 
 
+def test_what_a_killed_dpkg_left_in_its_journal_is_newer_than_its_table(root: Path) -> None:
+    place = "var/lib/dpkg/updates"
+    stanza = "Package: {}\nStatus: install ok {}\nArchitecture: amd64\nVersion: 550.163.01-2\n"
+    write(root, f"{place}/0001", stanza.format("libcuda1", "half-configured"))
+    write(root, f"{place}/0000", stanza.format("libcuda1", "unpacked"))
+    write(root, f"{place}/tmp.i", stanza.format("others", "half-installed"))
+    assert nvidia.half_done(str(root)) == ["libcuda1", "nvidia-open-kernel-dkms", "broken"]
+    assert nvidia.packages(["libcuda1"], [], [], str(root))["libcuda1"]["state"] == "half-configured"
+    assert [Path(path).name for path in nvidia.interrupted(str(root))] == ["0000", "0001"]
+
+
 def test_dkms_says_added_built_and_installed(root: Path) -> None:
     assert nvidia.dkms(KERNEL, str(root)) == {"nvidia-current/550.163.01": "added"}
     built(root, KERNEL, linked=False)

@@ -77,6 +77,16 @@ def test_without_a_pinned_key_it_is_rendered_and_not_applied(root: Path) -> None
     assert not any("driver" in error.what for error in refused_by_apply(keyed))
 
 
+@pytest.mark.parametrize(
+    ("system", "installed"), [("debian, release: '12'", True), ("ubuntu, release: '24.04'", False)]
+)
+def test_a_driver_is_installed_where_the_tests_install_one(system: str, installed: bool) -> None:
+    spec, _ = spec_of("cuda", f"{KEYED}os: {{distribution: {system}}}\n")
+    refused = [error.what for error in refused_by_apply(spec) if "`driver` on" in error.what]
+    assert bool(refused) is not installed
+    assert all("proven on Debian 12 and 13 alone" in each for each in refused)
+
+
 def test_the_flavour_chooses_the_packages(root: Path) -> None:
     made = render(KEYED, root)
     assert "nvidia-kernel-open-dkms" in made.packages
