@@ -112,7 +112,7 @@ def _files(spec: HostSpec, plan: Plan, project_root: Path) -> tuple[WantedFile, 
             content=verbatim(PROGRAM.lstrip("/")),
             mode="0755",
             restarts=tuple(sorted(spec.services)),
-        )
+        ),
     ]
     for name, service in spec.services.items():
         service_plan = plan.services[name]

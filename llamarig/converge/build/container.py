@@ -167,7 +167,7 @@ def _gone_afterwards(container: Container) -> Iterator[None]:
 
 
 def _remove(container: Container) -> None:
-    from docker.errors import APIError  # noqa: PLC0415 - an extra
+    from docker.errors import APIError  # noqa: PLC0415 - the SDK is an extra
 
     with contextlib.suppress(APIError):  # it is gone, or on its way
         container.remove(force=True, v=True)

@@ -34,7 +34,7 @@ def engine() -> Iterator[DockerClient]:
     """
     try:
         import docker  # noqa: PLC0415 - an extra that only builds in containers need
-        from docker.errors import DockerException  # noqa: PLC0415 - as above
+        from docker.errors import DockerException  # noqa: PLC0415 - the SDK is an extra
     except ImportError as error:
         raise RigError(
             what="a build in a container needs the docker SDK for Python, which is not installed",

@@ -30,7 +30,7 @@ def base_image(client: DockerClient, reference: str) -> Image:
 
     Raises :class:`RigError` with the engine's words when it cannot be had.
     """
-    from docker.errors import APIError, ImageNotFound, NullResource  # noqa: PLC0415 - an extra
+    from docker.errors import APIError, ImageNotFound, NullResource  # noqa: PLC0415 - the SDK is an extra
 
     try:
         return client.images.get(reference)
@@ -60,7 +60,7 @@ def prepared_tag(base: Image, content: object) -> str:
 
 def find(client: DockerClient, tag: str) -> Image | None:
     """The image of that tag; None when there is none."""
-    from docker.errors import ImageNotFound  # noqa: PLC0415 - an extra
+    from docker.errors import ImageNotFound  # noqa: PLC0415 - the SDK is an extra
 
     try:
         return client.images.get(tag)
@@ -95,7 +95,7 @@ def os_release(read: Callable[[str], str | None]) -> dict[str, str]:
 
 
 def _read(container: Container, path: str) -> str | None:
-    from docker.errors import NotFound  # noqa: PLC0415 - an extra
+    from docker.errors import NotFound  # noqa: PLC0415 - the SDK is an extra
 
     try:
         stream, _ = container.get_archive(path)
