@@ -10,6 +10,9 @@ from llamarig.spec.host import HostSpec
 from llamarig.spec.tree import Loc, dotted
 from llamarig.spec.unlocked import unlocked_places
 
+_INSTALLED_ON = ("debian 12", "debian 13")
+"""Systems on which the tests install a driver: real apt and dpkg, on Debian 13 a real DKMS as well."""
+
 
 def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
     """Each key that is planned with only, and what to say of it."""
@@ -33,8 +36,8 @@ def planned_only(spec: HostSpec) -> Iterator[tuple[Loc, RigError]]:
 def _driver(spec: HostSpec, driver: Driver) -> Iterator[tuple[Loc, RigError]]:
     """A repository whose key is not pinned, and systems on which nobody has seen the installation succeed."""
     system = f"{spec.os.distribution} {spec.os.release}"
-    if system != "debian 13":
-        what = f"`driver` on {system} is planned and rendered, but its installation is proven on Debian 13 alone"
+    if system not in _INSTALLED_ON:
+        what = f"`driver` on {system} is planned and rendered, but its installation is proven on Debian 12 and 13 alone"
         yield ("driver",), _error(spec, what, "install the driver by hand and leave `driver` out")
     if driver.source != "debian" and (driver.key is None or driver.key_fingerprint in (None, "unlocked")):
         what = "`driver` names no key that its repository must be signed with"

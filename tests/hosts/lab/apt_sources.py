@@ -16,6 +16,8 @@ from lab.packages import LabError
 
 SUITE = "trixie"
 """Debian 13's code name."""
+FORMER_SUITE = "bookworm"
+"""Debian 12's."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,12 @@ def machine_sources(root: Path = Path("/etc/apt")) -> list[AptSource]:
 
 
 def for_debian_13(sources: list[AptSource], codename: str) -> list[AptSource]:
-    """The machine's own Debian sources, moved to Debian 13; third parties are left out.
+    """The machine's own Debian sources, moved to Debian 13; third parties are left out."""
+    return for_suite(sources, codename, SUITE)
+
+
+def for_suite(sources: list[AptSource], codename: str, wanted: str) -> list[AptSource]:
+    """The machine's own Debian sources, moved to another suite of Debian.
 
     A source is Debian's own when its suite is the machine's code name, alone or
     followed by ``-updates`` or ``-security``.
@@ -94,9 +101,9 @@ def for_debian_13(sources: list[AptSource], codename: str) -> list[AptSource]:
     for source in sources:
         for ending in ("", "-updates", "-security"):
             if source.suite == codename + ending:
-                key = (source.uri, SUITE + ending)
-                moved.setdefault(key, AptSource(source.uri, SUITE + ending, source.components, source.keyring))
-    if not any(source.suite == SUITE for source in moved.values()):
+                key = (source.uri, wanted + ending)
+                moved.setdefault(key, AptSource(source.uri, wanted + ending, source.components, source.keyring))
+    if not any(source.suite == wanted for source in moved.values()):
         return []
     return sorted(moved.values(), key=lambda source: source.suite)
 

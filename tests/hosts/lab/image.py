@@ -12,7 +12,7 @@ from pathlib import Path
 import docker
 from docker.errors import APIError, ImageNotFound
 
-from lab.apt_sources import SUITE, AptSource, codename, for_debian_13, machine_sources, proxies
+from lab.apt_sources import FORMER_SUITE, SUITE, AptSource, codename, for_suite, machine_sources, proxies
 from lab.packages import LabError, cache_dir, ensure_commands, sha256_file
 
 REPOSITORY = "llamarig-lab"
@@ -27,7 +27,8 @@ INCLUDE = (
 )
 """What a freshly installed server has as well; nothing that llamarig should have to install."""
 _RECIPE = 1
-_PUBLIC_IMAGE = ("debian", "13")
+_PUBLIC_IMAGE = "debian"
+_RELEASES = {SUITE: "13", FORMER_SUITE: "12"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Recipe:
 
     sources: tuple[AptSource, ...]
     proxies: str
+    suite: str = SUITE
+    """Its name stands in every source, and so in the key."""
 
     @property
     def key(self) -> str:
@@ -49,16 +52,24 @@ class Recipe:
         return f"{REPOSITORY}:{self.key}"
 
 
-def machine_recipe() -> Recipe:
+def machine_recipe(suite: str = SUITE) -> Recipe:
     """The recipe that fits this machine's apt configuration."""
     distribution, name = codename()
-    sources = for_debian_13(machine_sources(), name) if distribution == "debian" else []
-    return Recipe(tuple(sources), proxies())
+    sources = for_suite(machine_sources(), name, suite) if distribution == "debian" else []
+    return Recipe(tuple(sources), proxies(), suite)
+
+
+def debian_12(client: docker.DockerClient) -> str:
+    """The tag of a bare Debian 12 image."""
+    return _ensure(client, machine_recipe(FORMER_SUITE))
 
 
 def ensure_image(client: docker.DockerClient) -> str:
     """The tag of a bare Debian 13 image in the engine; from the engine, the cache, or made now."""
-    recipe = machine_recipe()
+    return _ensure(client, machine_recipe())
+
+
+def _ensure(client: docker.DockerClient, recipe: Recipe) -> str:
     if _has(client, recipe.tag):
         return recipe.tag
     archive = cache_dir() / "lab" / f"{recipe.key}.tar"
@@ -107,7 +118,7 @@ def _bootstrap(recipe: Recipe, archive: Path) -> None:
 def mmdebstrap(
     recipe: Recipe, target: Path, form: str, *, extra: tuple[str, ...] = (), options: tuple[str, ...] = ()
 ) -> None:
-    """Make a Debian 13 tree at ``target``, as a tar or a directory, from the recipe's mirrors."""
+    """Make a tree of the recipe's suite at ``target``, as a tar or a directory, from the recipe's mirrors."""
     ensure_commands({"mmdebstrap": "mmdebstrap"})
     keyrings = sorted({source.keyring for source in recipe.sources if source.keyring})
     command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--format={form}"]
@@ -115,7 +126,7 @@ def mmdebstrap(
     command += [f"--keyring={path}" for path in keyrings]
     command += [f"--customize-hook=upload {path} /etc/apt/trusted.gpg.d/{Path(path).name}" for path in keyrings]
     command += [f"--aptopt={line.rstrip(';')}" for line in recipe.proxies.splitlines()]
-    command += [*options, SUITE, str(target), *(source.line() for source in recipe.sources)]
+    command += [*options, recipe.suite, str(target), *(source.line() for source in recipe.sources)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         tail = "\n".join(done.stderr.splitlines()[-15:])
@@ -124,10 +135,10 @@ def mmdebstrap(
 
 def _from_public_image(client: docker.DockerClient, recipe: Recipe) -> str:
     """On a machine that is not Debian: the public image, with what ``INCLUDE`` adds to it."""
-    public = ":".join(_PUBLIC_IMAGE)
+    public = f"{_PUBLIC_IMAGE}:{_RELEASES[recipe.suite]}"
     if not _has(client, public):
         try:
-            client.images.pull(*_PUBLIC_IMAGE)
+            client.images.pull(_PUBLIC_IMAGE, _RELEASES[recipe.suite])
         except APIError as error:
             raise LabError(
                 f"this machine's apt is not Debian's, and {public} could not be pulled: {error.explanation}"
