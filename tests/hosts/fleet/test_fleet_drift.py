@@ -151,7 +151,7 @@ class _Watch(threading.Thread):
         self._stop_it = threading.Event()
 
     def run(self) -> None:
-        while not self._stop_it.wait(0.03):
+        while not self._stop_it.wait(0.1):
             self.looks += 1
             for place in Path("/proc").iterdir():
                 if place.name.isdecimal():
