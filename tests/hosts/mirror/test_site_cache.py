@@ -83,8 +83,9 @@ def test_a_model_comes_from_the_site_at_the_pace_of_the_spec(project: Project, h
     assert _content(host) == SHA
     [[address, status, sent, seconds, _]] = _told(cache)
     assert (address, status, int(sent)) == (host.address, "200", SIZE)
-    # The server has written its last byte when the host's socket buffers hold the rest: a little early.
-    assert 0.7 * SIZE / (LIMIT_MIB_S * 2**20) <= float(seconds) <= 1.15 * SIZE / (LIMIT_MIB_S * 2**20)
+    # The server has written its last byte when the host's socket buffers hold the rest: a little early. A machine
+    # under load is slower; how close the pace is kept is measured in tests/unit/mirror/test_pace.py.
+    assert 0.7 * SIZE / (LIMIT_MIB_S * 2**20) <= float(seconds) <= 3.0 * SIZE / (LIMIT_MIB_S * 2**20)
     _have_models(project, host)
     assert len(_told(cache)) == 1
 
