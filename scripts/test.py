@@ -48,6 +48,7 @@ TIERS = (
             "--ignore=tests/hosts/driver",
             "--ignore=tests/hosts/reference",
             "--ignore=tests/hosts/machine",
+            "--ignore=tests/hosts/mirror",
             "--ignore=tests/hosts/places/test_builder.py",
             "--lab",
         ),
@@ -100,8 +101,12 @@ TIERS = (
             "scripts/gpu_check/*",
         ),
     ),
-    # The same tests run in the tier hosts with three machines and three kills.
-    Tier("fleet", ("tests/hosts/fleet", "--lab", "--full-fleet")),
+    # The tests of tests/hosts/fleet run in the tier hosts too, with three machines and three kills.
+    Tier(
+        "fleet",
+        ("tests/hosts/fleet", "tests/hosts/mirror", "--lab", "--full-fleet"),
+        triggers=("llamarig/converge/mirror/*", "tests/hosts/mirror/*", "tests/support/mirror/*"),
+    ),
 )
 
 

@@ -22,7 +22,7 @@ class Mirror(SpecModel):
     def _somewhere(self) -> Self:
         if self.path is None and self.url is None:
             raise SpecValueError(
-                "a mirror lies somewhere", "give `path` on the controller, `url` for the host, or both", ("path", "url")
+                "names no place", "give `path` on the controller, `url` for the host, or both", ("path", "url")
             )
         return self
 
