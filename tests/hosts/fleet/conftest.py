@@ -70,13 +70,15 @@ class Rolling:
             found = places.known(self.project.directory)
             return bool(found) and found[-1] != since and State.read(found[-1]).hosts[host.name].phase == phase
 
-        faults.wait_for(f"{host.name} is {phase}", there, 120)
+        faults.wait_for(f"{host.name} is {phase}", there, 300)
 
     def window(self, host: Host) -> int:
         """The window of the process that runs, as its arguments say; the service is up, or this fails."""
+        state = host.ssh(f"systemctl is-active {UNIT} || true").strip()
+        assert state == "active", f"{UNIT} of {host.name} is {state}"
         pid = faults.main_pid(host, UNIT)
-        assert pid, f"{UNIT} does not run on {host.name}"
-        words = host.exec(f"tr '\\0' '\\n' </proc/{pid}/cmdline").output.splitlines()
+        words = host.ssh(f"tr '\\0' '\\n' </proc/{pid}/cmdline").splitlines()
+        assert "--ctx-size" in words, f"process {pid} of {host.name} is {words}"
         return int(words[words.index("--ctx-size") + 1])
 
     def windows(self) -> dict[str, int]:

@@ -49,7 +49,7 @@ def test_a_change_is_paused_behind_its_canary_goes_on_and_comes_back(rolling: An
     rolling.wait(first, "applying", since=newest)
     asked_of = rolling.rig("pause").ended(1)
     assert asked_of.data["driver"]["pid"] == process.pid
-    stdout, stderr = process.communicate(timeout=300)
+    stdout, stderr = process.communicate(timeout=900)
     assert process.returncode == 1, stdout + stderr
     told = json.loads(stdout)
     assert told["status"] == "paused"
@@ -107,7 +107,7 @@ def test_an_abort_waits_for_the_host_in_progress(rolling: Any) -> None:
     process = rolling.start()
     rolling.wait(rolling.hosts[0], "applying", since=newest)
     rolling.rig("abort", "--yes").ended(1)
-    stdout, stderr = process.communicate(timeout=300)
+    stdout, stderr = process.communicate(timeout=900)
     assert process.returncode == 1, stdout + stderr
     assert State.read(rolling.place()).status == "aborted"
     assert control.asked(rolling.place()) == ""

@@ -105,7 +105,7 @@ def test_a_host_cut_off_in_the_middle_does_not_hold_up_the_others(rolling: Any, 
     rolling.wait(lost, "applying", since=newest)
     time.sleep(1.0)
     with faults.network_cut(lost) if patient else cut_off(lost):
-        stdout, stderr = process.communicate(timeout=600)
+        stdout, stderr = process.communicate(timeout=900)
     assert process.returncode == 1, stdout + stderr
     told = rolling.told()
     assert told.status == "incomplete", stdout + stderr
