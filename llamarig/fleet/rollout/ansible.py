@@ -226,8 +226,12 @@ def _result(host: str, run: Run, seconds: float, error: RigError | None = None) 
 
 
 def _checks(outcome: HostOutcome) -> dict[str, Any]:
-    made = outcome.results.get("rig_prove", {}).get("checks", [])
-    if not made:
+    """The proof of the change: where it failed, not the one of the state that was gone back to."""
+    made = as_map(outcome.results.get("rig_prove")).get("checks")
+    if outcome.failures:
+        proofs = (failure for failure in outcome.failures if failure.get("action") == "rig_prove")
+        made = as_map(as_map(next(proofs, None)).get("result")).get("checks")
+    if not isinstance(made, list) or not made:
         return {}
     failed = [str(check.get("name")) for check in made if not check.get("ok")]
     return {"passed": len(made) - len(failed), "of": len(made), "failed": failed[:_MOST_NAMES]}

@@ -125,12 +125,23 @@ def event(status: str, action: str, words: str) -> dict[str, Any]:
 def test_how_a_change_ended_is_read_from_its_failures(
     failures: list[dict[str, Any]], reached: bool, untouched: bool
 ) -> None:
-    checks = {"checks": [{"name": "chat/answer", "ok": False}, {"name": "chat/port", "ok": True}]}
-    outcome = HostOutcome(failures=failures, ran=True, results={"rig_prove": checks})
+    outcome = HostOutcome(failures=failures, ran=True)
     result = _result("here", Run(2, {"here": outcome}), 1.0)
     assert (result.reached, result.untouched) == (reached, untouched)
     assert result.error is not None
-    assert result.checks == {"passed": 1, "of": 2, "failed": ["chat/answer"]}
+
+
+def test_a_failed_proof_is_told_by_its_own_checks_not_by_those_of_the_way_back() -> None:
+    failed = event("failed", "rig_prove", "the proof failed")
+    failed["result"]["checks"] = [{"name": "chat/slots", "ok": False}, {"name": "chat/port", "ok": True}]
+    former = {"rig_prove": {"checks": [{"name": "chat/slots", "ok": True}, {"name": "chat/port", "ok": True}]}}
+    outcome = HostOutcome(failures=[failed, event("failed", "fail", "rolled back")], ran=True, results=former)
+    result = _result("here", Run(2, {"here": outcome}), 1.0)
+    assert result.checks == {"passed": 1, "of": 2, "failed": ["chat/slots"]}
+    outcome = HostOutcome(failures=[event("failed", "systemd_service", "no start")], ran=True, results=former)
+    assert _result("here", Run(2, {"here": outcome}), 1.0).checks == {}
+    proven = HostOutcome(ran=True, results=former)
+    assert _result("here", Run(0, {"here": proven}), 1.0).checks == {"passed": 2, "of": 2, "failed": []}
 
 
 def test_an_ansible_that_ended_before_a_host_was_begun_is_an_error() -> None:
