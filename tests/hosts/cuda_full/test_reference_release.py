@@ -66,7 +66,7 @@ class Built:
 def keep_log(host: Host, over: threading.Event) -> None:
     """Keep the build's log under another name, since the role removes what only a build needs."""
     while not over.wait(2):
-        host.exec(f"ln /var/lib/llamarig/build/*/job/log {LOG} 2>/dev/null")
+        host.exec(f"ln /var/lib/llamarig/build/*/job/log {LOG} 2>/dev/null || true")
 
 
 def counted(host: Host) -> tuple[int, int]:
@@ -172,7 +172,7 @@ def test_a_second_host_copies_it_and_needs_neither_toolkit_nor_compiler(
     host, _ = copied
     assert host.ssh(f"cat {built.path}/provenance.json") == built.host.ssh(f"cat {built.path}/provenance.json")
     assert host.ssh("for tool in cc g++ cmake ninja ccache nvcc; do command -v $tool; done; true") == ""
-    assert host.exec("test -e /opt/llamarig/cuda").code == 1
+    assert host.ssh("ls /opt/llamarig").split() == ["libexec", "releases"]
     assert host.ssh("ls -A /var/lib/llamarig/build") == ""
     listed = host.ssh(f"ldd {built.path}/bin/llama-server")
     assert re.findall(r"(\S+) => not found", listed) == ["libcuda.so.1"]
