@@ -118,11 +118,18 @@ def _package_wrong(wanted: WantedDriver, name: str, entry: Mapping[str, Any]) ->
         return ""
     if entry.get("state") != "installed":
         return f"{name} is {printable(entry.get('state'))}: dpkg has not finished with it"
-    if upstream_version(version) != wanted.version:
-        return f"{name} is {printable(upstream_version(version))}, wanted {wanted.version}"
-    if wanted.revision and is_module(plain) and revision_of(version) != wanted.revision:
-        return f"{name} is of revision {printable(revision_of(version))}, wanted {wanted.revision}"
+    if other := _version_wrong(wanted, plain, version):
+        return f"{name} is {other}"
     return "" if entry.get("held") is True else f"{name} is not held, so that an upgrade may part it from the others"
+
+
+def _version_wrong(wanted: WantedDriver, plain: str, version: str) -> str:
+    """Which other version, or revision of the module, a package is; empty when it is the wanted one."""
+    if upstream_version(version) != wanted.version:
+        return f"{printable(upstream_version(version))}, wanted {wanted.version}"
+    if wanted.revision and is_module(plain) and revision_of(version) != wanted.revision:
+        return f"of revision {printable(revision_of(version))}, wanted {wanted.revision}"
+    return ""
 
 
 def _files(wanted: WantedDriver, seen: Mapping[str, Any]) -> Iterator[Action]:
