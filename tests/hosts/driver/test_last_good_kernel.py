@@ -46,7 +46,9 @@ def bench(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]
     host, project = lab.host("kernels", fresh=True), Project(tmp_path_factory.mktemp("kernels-project"))
     project.describe(host)
     for kernel in KERNELS:
-        host.write(f"/srv/linux-image-{kernel}.deb", deb(StandIn(f"linux-image-{kernel}", "1")))
+        # apt tells kernels apart by the versions of their packages.
+        package = StandIn(f"linux-image-{kernel}", f"{kernel.partition('+')[0]}-1")
+        host.write(f"/srv/linux-image-{kernel}.deb", deb(package))
     host.exec("dpkg -i /srv/linux-image-*.deb && apt-mark auto 'linux-image-*'")
     yield Bench(host, project)
     lab.discard("kernels")
