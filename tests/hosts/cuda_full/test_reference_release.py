@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,8 @@ from lab import Host, Lab, archives
 from lab.project import ROOT, Project
 
 from llamarig.converge.store.releases import Held, Releases
+from llamarig.render.build import release
+from llamarig.spec.host import HostSpec
 from tests.support.toolkit.reference import PREFIX, cuda_spec, play
 
 RELEASES = "/opt/llamarig/releases"
@@ -78,6 +79,8 @@ def counted(host: Host) -> tuple[int, int]:
 
 @pytest.fixture(scope="module")
 def built(lab: Lab, project: Project) -> Built:
+    # What an earlier run left on the controller would be copied instead of built.
+    Releases.default().forget(release(HostSpec.model_validate(cuda_spec()), ()).id)
     host = lab.host("full", fresh=True)
     project.describe(host, cuda_spec())
     over = threading.Event()
@@ -146,15 +149,13 @@ def test_a_second_look_builds_nothing(built: Built, project: Project) -> None:
 
 
 @pytest.fixture(scope="module")
-def held(built: Built, project: Project) -> Iterator[tuple[Held, float]]:
-    """The release on the controller, and the seconds that packing and fetching took."""
+def held(built: Built, project: Project) -> tuple[Held, float]:
+    """The release on the controller, and the seconds that packing and fetching took. It stays for others to copy."""
     store, began = Releases.default(), time.monotonic()
-    store.forget(built.release)
     play(project, built.host, ROOT / "playbooks/collect.yml")
     found = store.get(built.release)
     assert found is not None
-    yield found, time.monotonic() - began
-    store.forget(built.release)
+    return found, time.monotonic() - began
 
 
 @pytest.fixture(scope="module")
