@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -31,8 +32,14 @@ class Place:
 
     def here(self, text: str) -> str:
         """A text of a host with the paths of this place."""
-        text = text.replace(f"{ROOT}/current", str(self.release)).replace(MODELS, f"{self.work}/models")
-        return text.replace(f"{ROOT}/", f"{self.work}/opt/").replace(f"{CONFIG}/", f"{self.work}/etc/")
+        pairs = {
+            f"{ROOT}/current": str(self.release),
+            f"{ROOT}/": f"{self.work}/opt/",
+            f"{CONFIG}/": f"{self.work}/etc/",
+            MODELS: f"{self.work}/models",
+        }
+        # In one pass: a release that lies below /opt/llamarig keeps its place.
+        return re.sub("|".join(map(re.escape, pairs)), lambda match: pairs[match[0]], text)
 
     def key_file(self, name: str) -> Path:
         """Where the key of a service lies."""

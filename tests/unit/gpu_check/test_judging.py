@@ -136,6 +136,12 @@ def test_the_unit_is_the_rendered_one_less_what_is_left_out(tmp_path: Path, tiny
     assert "    --model /srv/gpu-check/models/smol/tiny.gguf \\" in whole
 
 
+def test_a_release_of_the_host_itself_keeps_its_place() -> None:
+    place = serve.Place(Path("/srv/gpu-check"), Path("/opt/llamarig/releases/x"))
+    assert place.here("/opt/llamarig/current/bin/llama-server") == "/opt/llamarig/releases/x/bin/llama-server"
+    assert place.here("/opt/llamarig/libexec/start-probe") == "/srv/gpu-check/opt/libexec/start-probe"
+
+
 def test_power_is_asked_in_the_sandbox_of_its_unit_and_sets_nothing() -> None:
     command = sandbox.power_command()
     assert "--property=CapabilityBoundingSet=CAP_SYS_ADMIN" in command
