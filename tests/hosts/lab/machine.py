@@ -129,7 +129,7 @@ class Virtual(Remote):
     def wait_down(self, seconds: float = 120) -> None:
         """Until it does not answer any more, on its way down; :class:`LabError` when it goes on answering."""
         deadline = time.monotonic() + seconds
-        while self.ssh("echo up", check=False, seconds=60):
+        while self._said("echo up"):
             if time.monotonic() > deadline:
                 raise LabError("the machine is to reboot and still answers")
             time.sleep(1)
@@ -142,11 +142,18 @@ class Virtual(Remote):
             if self._process is None or self._process.poll() is not None:
                 said = b"" if self._process is None else self._process.communicate()[1] or b""
                 raise LabError(f"qemu has ended: {said.decode(errors='replace')[-2000:]}")
-            state = self.ssh("systemctl is-system-running", check=False, seconds=60).strip()
+            state = self._said("systemctl is-system-running")
             if state in {"running", "degraded"}:
                 return
             time.sleep(1)
         raise LabError(f"the machine did not boot (it says {state!r}); its console:\n{self.console()[-3000:]}")
+
+    def _said(self, command: str) -> str:
+        """What a command printed; nothing when the machine does not answer, or goes down before it has."""
+        try:
+            return self.ssh(command, check=False, seconds=60).strip()
+        except subprocess.TimeoutExpired:
+            return ""
 
 
 class Machine(Virtual):
