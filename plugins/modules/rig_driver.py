@@ -60,6 +60,10 @@ plan:
 """
 
 
+PREFLIGHT_S = 1800
+"""For each step of a preflight: it fetches an index, and waits for nobody's lock."""
+
+
 def others_half_done() -> list[str]:
     """Packages that dpkg has begun and not finished, and that are none of the driver's."""
     return [name for name in rig_nvidia.half_done() if not plan_of.NVIDIAS.match(name)]
@@ -198,7 +202,7 @@ def main() -> None:
         module.fail_json(msg=f"{driver['version']!r} cannot be a version")
     try:
         if params["operation"] == "preflight":
-            module.exit_json(changed=False, plan=plan_of.preflight(driver, timeout))
+            module.exit_json(changed=False, plan=plan_of.preflight(driver, PREFLIGHT_S))
         if module.check_mode:
             module.exit_json(changed=True)
         if params["operation"] == "install":
