@@ -44,7 +44,9 @@ def build_in_container(task: Task, around: Around) -> None:
     with engine() as client:
         _sweep(client, task.release)
         base = image.base_image(client, task.place.image)
-        prepared = _prepared(client, _Layer(base, "packages", packages(task.spec)), task, around)
+        # The system is part of it: an image is looked at before it is used for hosts of another one.
+        content = {"system": _system(task), "packages": packages(task.spec)}
+        prepared = _prepared(client, _Layer(base, "packages", content), task, around)
         used = toolkit(task.spec)
         if used is not None:
             prepared = _prepared(client, _Layer(prepared, "toolkit", used.id), task, around)
@@ -55,6 +57,10 @@ def build_in_container(task: Task, around: Around) -> None:
 
 def _name(task: Task) -> str:
     return f"container-{task.release}"
+
+
+def _system(task: Task) -> str:
+    return f"{task.spec.os.distribution} {task.spec.os.release}"
 
 
 def _reach(container: Container) -> dict[str, Any]:
@@ -91,8 +97,7 @@ def _prepared(client: DockerClient, layer: _Layer, task: Task, around: Around) -
             said = f"prepares an image for builds: {layer.until}"
             around.sink({"event": "start", "host": _name(task), "task": said, "role": ""})
             if layer.until == "packages":
-                system = task.spec.os
-                image.check_system(container, f"{system.distribution} {system.release}", task.place.image)
+                image.check_system(container, _system(task), task.place.image)
                 _have_python(container)
             own = around.private / layer.until
             own.mkdir(mode=0o700)
