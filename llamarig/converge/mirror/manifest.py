@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ class Manifest:
                 for path, entry in found["files"].items()
             }
             return cls(files, dict(found["debian"]), dict(found["python"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise RigError(
                 what="the mirror's manifest is not one that llamarig wrote",
                 where=str(directory / MANIFEST),
@@ -116,9 +117,11 @@ class Manifest:
 
 
 def _inside(path: str) -> str:
-    """A path below the mirror; ValueError for one that leads out of it."""
-    if path.startswith("/") or ".." in path.split("/") or "\0" in path or not path:
+    """A path below the mirror; ValueError for one that leads out of it, or names what is llamarig's own there."""
+    if path.startswith("/") or ".." in path.split("/") or not path.isprintable() or not path:
         raise ValueError(f"{path[:200]!r} leads out of the mirror")
+    if (plain := posixpath.normpath(path)) in {".", MANIFEST, SUMS} or plain.startswith(".llamarig"):
+        raise ValueError(f"{path[:200]!r} is no file that a mirror collects")
     return path
 
 

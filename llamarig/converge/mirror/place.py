@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,9 +36,11 @@ class Place:
     @contextmanager
     def opened(cls, root: Path) -> Iterator[Place]:
         """The mirror in ``root``, made when there is none; nobody else collects into it meanwhile."""
+        Manifest.load(root)  # nothing is left in a directory that is refused
         try:
             root.mkdir(parents=True, exist_ok=True)
-            lock = (root / LOCK).open("w")
+            # Never through a link: the directory may come from elsewhere.
+            lock = os.fdopen(os.open(root / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644), "w")
         except OSError as error:
             raise RigError("the mirror's directory cannot be written", str(root), error.strerror or "") from error
         with lock:
@@ -151,11 +154,14 @@ class Place:
         for path, entry in list(self.manifest.files.items()):
             final = self.root / path
             try:
-                sound = not final.is_symlink() and sha256_of(final) == entry.sha256
+                sound = final.is_file() and not final.is_symlink() and sha256_of(final) == entry.sha256
             except OSError:
                 sound = False
             if not sound:
-                final.unlink(missing_ok=True)
+                # What lies behind a linked directory is somebody's; a directory of that name is no file of ours.
+                if final.parent.resolve() == (self.root.resolve() / path).parent:
+                    with suppress(OSError):
+                        final.unlink()
                 self.damaged.append(path)
                 del self.manifest.files[path]
 

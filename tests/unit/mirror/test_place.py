@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -145,6 +146,57 @@ def test_two_runs_do_not_collect_into_one_mirror(tmp_path: Path) -> None:
 def test_a_directory_of_somebody_s_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(RigError, match="other things than a mirror"), Place.opened(tmp_path):
+        pass
+
+    assert [each.name for each in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def _hostile(root: Path, path: str, **said: object) -> Path:
+    """A mirror whose manifest names one file that llamarig has not put there."""
+    root.mkdir()
+    entry = Entry(SHA, 1, "model", "m").to_json() | said
+    (root / "manifest.json").write_text(json.dumps({"schema": 1, "files": {path: entry}, "debian": {}, "python": {}}))
+    return root
+
+
+def test_what_lies_behind_a_linked_directory_is_not_thrown_away(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/letter").write_text("x")
+    root = _hostile(tmp_path / "m", "sub/letter")
+    (root / "sub").symlink_to(tmp_path / "home")
+    with Place.opened(root) as place:
+        place.verify()
+    assert place.damaged == ["sub/letter"]
+    assert (tmp_path / "home/letter").read_text() == "x"
+
+
+def test_a_link_in_the_place_of_the_lock_empties_no_file(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("x")
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/.llamarig-lock").symlink_to(tmp_path / "letter")
+    with pytest.raises(RigError, match="cannot be written"), Place.opened(tmp_path / "m"):
+        pass
+    assert (tmp_path / "letter").read_text() == "x"
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_is_told_as_damaged(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    root = _hostile(tmp_path / "m", "x")
+    make(root / "x")
+    with Place.opened(root) as place:
+        place.verify()
+    assert place.damaged == ["x"]
+
+
+@pytest.mark.parametrize("path", [".llamarig-lock", "manifest.json", "./SHA256SUMS", ".", "a\nb", "\ud800"])
+def test_a_manifest_that_names_what_is_llamarig_s_own_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(RigError, match="not one that llamarig wrote"), Place.opened(_hostile(tmp_path / "m", path)):
+        pass
+
+
+def test_a_size_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+    root = _hostile(tmp_path / "m", "x", size=float("inf"))
+    with pytest.raises(RigError, match="not one that llamarig wrote"), Place.opened(root):
         pass
 
 
