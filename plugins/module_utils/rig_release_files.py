@@ -23,11 +23,14 @@ def problems_of(release: Path) -> list[str]:
     try:
         with os.fdopen(open_plain(release / PROVENANCE), "rb") as file:
             files = dict(json.load(file)["files"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return [f"provenance.json cannot be read: {error}"]
     found = []
     for name, digest in sorted(files.items()):
         path = release / name
+        if not name.isprintable() or name.startswith("/") or ".." in path.parts:
+            found.append(f"{name[:200]!r}: is no file of a release")
+            continue
         try:
             owner = path.stat(follow_symlinks=False)
             if sha256_of(path) != digest:
@@ -44,7 +47,7 @@ def _extra(release: Path, known: set[str]) -> Iterator[str]:
     for path in sorted(release.rglob("*")):
         name = str(path.relative_to(release))
         if path.is_symlink() and name not in known:
-            target = path.resolve()
+            target = Path(os.path.realpath(path))  # which ends at a loop too, on every Python
             if not target.is_relative_to(release.resolve()):
                 yield f"{name}: leads out of the release"
             elif not target.is_file():

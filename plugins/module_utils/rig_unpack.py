@@ -160,8 +160,8 @@ def unpack(archive: IO[bytes], dest: Path, subdir: str = "", limits: Limits | No
                     links.append((path, checked_link(path, member.linkname)))
                 else:
                     work.make(tar, member, path)
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        make_links(dest, links)
+    except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, RecursionError) as error:
         raise RefusedError(f"it is not a whole tar archive: {error}") from error
-    make_links(dest, links)
     if not any(dest.iterdir()):
         raise RefusedError(f"it has nothing below {subdir or 'its top directory'!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tarfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ from llamarig.errors import ExitCode, RigError
 PROVENANCE = "provenance.json"
 _PROVENANCE_LIMIT = 4 << 20
 _NAME = frozenset("0123456789abcdefghijklmnopqrstuvwxyz-")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,10 @@ class Releases:
             held = Held(
                 str(note["release"]), str(note["sha256"]), int(note["size"]), str(note["origin"]), str(note["at"])
             )
-            sound = held.release == release and self.shelf.path(held.sha256).stat().st_size == held.size
-        except (OSError, ValueError, KeyError, TypeError):
+            # The note of a mirror comes from elsewhere: it names a content, and no file of this machine.
+            named = held.release == release and _SHA256.fullmatch(held.sha256) is not None
+            sound = named and self.shelf.path(held.sha256).stat().st_size == held.size
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
         return held if sound else None
 
@@ -142,7 +146,7 @@ def _provenance(packed: Path) -> Mapping[str, Any]:
                     if isinstance(found, dict):
                         return found
                     break
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as error:
         raise _refused("it is not a whole tar of a release", str(error)) from error
     raise _refused("it holds no readable provenance.json", "")
 

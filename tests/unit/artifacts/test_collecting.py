@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.module_utils import rig_release_tar
+from ansible.module_utils.rig_release_files import problems_of
+from ansible.module_utils.rig_unpack import RefusedError, unpack
 
 from llamarig.converge.store.releases import Releases
 from llamarig.converge.store.shelf import Shelf
@@ -195,6 +197,60 @@ def test_what_is_no_tar_of_a_release_is_not_kept(store: Releases, tmp_path: Path
         with pytest.raises(RigError, match=said):
             store.add(packed, hashlib.sha256(content).hexdigest(), WANTED, "maker", "now")
         assert not packed.exists()
+
+
+@pytest.mark.parametrize("typeflag", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_a_tar_of_endless_headers_is_refused_and_not_kept(store: Releases, tmp_path: Path, typeflag: bytes) -> None:
+    packed = tmp_path / "packed"
+    packed.write_bytes(headers(typeflag))
+    with pytest.raises(RigError, match="not a whole tar"):
+        store.add(packed, "0" * 64, WANTED, "maker", "now")
+    assert not packed.exists()
+    packed.write_bytes(headers(typeflag))
+    with packed.open("rb") as file, pytest.raises(RefusedError, match="not a whole tar"):
+        unpack(file, tmp_path / "tree")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("/etc/hostname", "no file of a release"), ("a\0b", "no file of a release")]
+)
+def test_a_provenance_that_names_files_elsewhere_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    release = made(tmp_path)
+    assert problems_of(release) == []
+    told = json.loads((release / "provenance.json").read_bytes())
+    told["files"][name] = "0" * 64
+    (release / "provenance.json").write_text(json.dumps(told))
+    assert [said in each for each in problems_of(release)] == [True]
+
+
+def test_links_in_a_ring_lead_nowhere(tmp_path: Path) -> None:
+    release = made(tmp_path)
+    for one, other in (("a", "b"), ("b", "a")):
+        (release / "lib" / one).symlink_to(other)
+    assert problems_of(release) == ["lib/a: leads nowhere", "lib/b: leads nowhere"]
+
+
+@pytest.mark.parametrize("changes", [{"sha256": "/etc/hostname"}, {"size": float("inf")}, {"deep": True}])
+def test_a_note_that_llamarig_did_not_write_is_nothing_held(
+    store: Releases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    Host(tmp_path).collect(monkeypatch)
+    note = store.note(RELEASE)
+    sound = json.loads(note.read_text())
+    assert store.get(RELEASE) is not None
+    if "sha256" in changes:
+        changes["size"] = Path(changes["sha256"]).stat().st_size
+    note.write_text("[" * 100_000 if "deep" in changes else json.dumps(sound | changes))
+    assert store.get(RELEASE) is None
+
+
+def headers(typeflag: bytes) -> bytes:
+    """More headers before one file than any reader follows."""
+    body = b"r/a\0" if typeflag == tarfile.GNUTYPE_LONGNAME else b"10 path=r\n"
+    header = tarfile.TarInfo("x")
+    header.type, header.size = typeflag, len(body)
+    one = header.tobuf(tarfile.GNU_FORMAT) + body.ljust(512, b"\0")
+    return one * 3000 + tarfile.TarInfo("r/f").tobuf(tarfile.GNU_FORMAT) + bytes(1024)
 
 
 def test_an_id_that_would_leave_the_index_is_refused(store: Releases) -> None:
