@@ -71,7 +71,7 @@ class _Verbs(TyperGroup):
         target = getattr(module, "app", None)
         if target is not None:
             group = typer.main.get_group(target)
-            group.name = cmd_name
+            group.name, group.help = cmd_name, VERBS[cmd_name]
             return group
         single.command(name=cmd_name, help=VERBS[cmd_name])(getattr(module, cmd_name))
         return typer.main.get_command(single)

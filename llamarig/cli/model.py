@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from llamarig.gguf import Header
     from llamarig.memory import Estimate, Settings
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help="Look into a GGUF file."
-)
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 _SHOWN_VALUE = 100
 _MOST_TOKENS = (1 << 31) - 1

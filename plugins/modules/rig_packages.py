@@ -130,7 +130,7 @@ def only(source: str | None) -> list[str]:
     return [part for value in values for part in ("-o", value)]
 
 
-def install(wanted: list[str], lock_timeout: int, source: str | None) -> None:
+def install(wanted: list[str], lock_timeout: int, source: str | None = None) -> None:
     options = ["-o", f"DPkg::Lock::Timeout={lock_timeout}", *only(source)]
     if UPDATES.is_dir() and any(UPDATES.iterdir()):
         status, text = call(["dpkg", "--configure", "-a"])

@@ -74,6 +74,16 @@ def test_one_transaction_without_recommends_that_waits_for_dpkgs_lock(apt: Apt) 
     assert {"--no-install-recommends", "DPkg::Lock::Timeout=300"} <= set(command)
 
 
+def test_one_list_alone_is_read_where_it_is_named(apt: Apt) -> None:
+    packages.install(["ccache"], 300, "/etc/apt/sources.list.d/llamarig-site.sources")
+    for command in apt.asked:
+        assert "Dir::Etc::sourcelist=/etc/apt/sources.list.d/llamarig-site.sources" in command
+        assert "Dir::Etc::sourceparts=-" in command
+    apt.asked.clear()
+    packages.install(["ccache"], 300)
+    assert not [word for command in apt.asked for word in command if word.startswith("Dir::Etc")]
+
+
 def test_apts_own_words_are_the_error(apt: Apt) -> None:
     apt.refuses = (100, NOT_FOUND)
     with pytest.raises(packages.FailedError) as failed:
@@ -118,7 +128,7 @@ def run_main(monkeypatch: pytest.MonkeyPatch, **params: Any) -> dict[str, Any]:
         check_mode = bool(params.pop("check", False))
 
         def __init__(self, **_spec: Any) -> None:
-            self.params = {"lock_timeout": 1, **params}
+            self.params = {"lock_timeout": 1, "source": None, **params}
 
         def exit_json(self, **result: Any) -> None:
             answer.update(result)

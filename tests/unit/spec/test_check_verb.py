@@ -42,7 +42,7 @@ def test_all_errors_of_all_files_in_one_run_with_file_line_and_fix() -> None:
     assert len(report["hosts"]) == len(list(BAD.glob("*.yml")))
     for host in report["hosts"]:
         assert host["valid"] is False
-        assert len(host["errors"]) >= 2
+        assert host["errors"]
         for problem in host["errors"] + host["warnings"] + host["notes"]:
             assert set(problem) == {"path", "line", "message", "fix"}
             assert (ROOT / problem["path"]).is_file()
