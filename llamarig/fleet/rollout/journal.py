@@ -54,8 +54,8 @@ def parse(data: bytes, where: str = "") -> Contents:
                 what="the journal is damaged",
                 where=f"{where}:{number}" if where else f"line {number}",
                 why="the line is not the one that was written there",
-                fix="find out who changed it; `llamarig status --all` says what the hosts run, and a new rollout "
-                "looks at each of them again",
+                fix="find out who changed it; `llamarig status --all` says what the hosts run. Once the directory of "
+                "this rollout is moved away a new one can begin, and it looks at each of them again",
                 code=ExitCode.HOST_FAILED,
             )
         records.append(record)
@@ -66,7 +66,7 @@ def parse(data: bytes, where: str = "") -> Contents:
 def _checked(line: bytes, number: int, before: str) -> Record | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or record.get("seq") != number or not isinstance(record.get("event"), str):
         return None
@@ -139,9 +139,18 @@ class Journal:
             record[_SUM] = self._last = _sum(record, self._last)
             self.records.append(record)
             text += json.dumps(record, separators=(",", ":")).encode() + b"\n"
-        while text:
-            text = text[os.write(self._descriptor, text) :]
-        os.fsync(self._descriptor)
+        try:
+            while text:
+                text = text[os.write(self._descriptor, text) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise RigError(
+                what="the rollout's journal cannot be written, so nothing further is begun",
+                where=str(self.path),
+                why=error.strerror or "",
+                fix="make room there; llamarig rollout resume looks at the hosts first, and goes on",
+                code=ExitCode.HOST_FAILED,
+            ) from error
 
     def close(self) -> None:
         """Close the file."""

@@ -31,9 +31,14 @@ def fleet_lock(root: Path, verb: str) -> Iterator[None]:
     try:
         if not _take(descriptor):
             raise busy_error(root, _read(descriptor))
-        os.ftruncate(descriptor, 0)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        os.pwrite(descriptor, json.dumps(controller_facts() | {"verb": verb, "since": since}).encode(), 0)
+        said = json.dumps(controller_facts() | {"verb": verb, "since": since}).encode()
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, said, 0)
+        except OSError as error:
+            where = str(home(root) / _FILE)
+            raise RigError("nothing can be written where rollouts are kept", where, error.strerror or "") from error
         yield
     finally:
         os.close(descriptor)

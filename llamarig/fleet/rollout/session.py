@@ -159,6 +159,7 @@ def pause(root: Path, name: str | None) -> State:
     """Ask the rollout that runs to stop after the hosts that it works on; one that nobody drives is paused at once."""
     place = places.find(root, name)
     told = State.read(place)
+    _refuse_unbegun(told, place)
     if told.status in state.OVER or told.status == state.INCOMPLETE:
         raise _over(told)
     if told.status == state.ROLLING_BACK:
@@ -205,6 +206,7 @@ def _open(session: Session, verb: str, name: str | None) -> Iterator[tuple[Log, 
             )
         log = Log(journal.Journal.open(place / journal.FILE), session.watch)
         with _closing(log):
+            _refuse_unbegun(log.state, place)
             yield log, session.hands(place, private), place
 
 
@@ -227,6 +229,13 @@ def _refuse_unfinished(root: Path) -> None:
             what=f"the rollout {told.id} {words.get(told.status, 'was cut off')}",
             where=str(root),
             fix="go on with it: llamarig rollout resume; or end it: llamarig rollout abort",
+        )
+
+
+def _refuse_unbegun(told: State, place: Path) -> None:
+    if not told.records:
+        raise RigError(
+            "this rollout was cut off before it began", place.name, fix="begin a new one; no host was touched"
         )
 
 

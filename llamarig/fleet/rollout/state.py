@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from llamarig.errors import ExitCode, RigError
 from llamarig.fleet.rollout import journal
 
 PENDING, OBSERVING, APPLYING, RETURNING = "pending", "observing", "applying", "returning"
@@ -122,10 +123,14 @@ class State:
 
     @classmethod
     def fold(cls, records: Iterable[Mapping[str, Any]]) -> State:
-        """The state after ``records``."""
+        """The state after ``records``. Raises :class:`RigError` for one that is not of their form."""
         state = cls()
-        for record in records:
-            state.add(record)
+        try:
+            for record in records:
+                state.add(record)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            why = f"record {state.records} is not of the form that this version of llamarig writes: {error!r}"[:300]
+            raise RigError("the journal is not understood", state.id, why, code=ExitCode.HOST_FAILED) from error
         return state
 
     def add(self, record: Mapping[str, Any]) -> None:

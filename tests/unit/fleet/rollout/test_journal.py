@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llamarig.errors import RigError
+from llamarig.errors import ExitCode, RigError
 from llamarig.fleet.rollout.journal import MOST_CHARACTERS, Journal, clean, parse, read
 from llamarig.fleet.rollout.state import PHASES, State
 
@@ -125,3 +126,40 @@ def test_what_a_host_says_is_capped_printable_and_without_secrets() -> None:
     assert "\u202e" not in said["turned"]
     assert said["n"] == 3
     assert clean("first\nsecond") == "first\nsecond"
+
+
+def test_a_line_of_endless_brackets_is_told(tmp_path: Path) -> None:
+    data = written(tmp_path / "j", [])
+    with pytest.raises(RigError, match="line 2: the journal is damaged"):
+        parse(data + b"[" * 100_000 + b"\n")
+
+
+def test_a_full_disk_is_told_as_one_and_the_journal_goes_on_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal.create(tmp_path / "j")
+    journal.append(START)
+    real, left = os.write, [20]
+
+    def write(descriptor: int, data: bytes) -> int:
+        if not left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, data[: left.pop()])
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(RigError, match="the rollout's journal cannot be written") as told:
+        journal.append({"event": "paused"})
+    assert (told.value.why, told.value.code) == ("No space left on device", ExitCode.HOST_FAILED)
+    journal.close()
+    monkeypatch.undo()
+    again = Journal.open(tmp_path / "j")
+    again.append({"event": "resumed"})
+    again.close()
+    assert [record["event"] for record in read(tmp_path / "j").records] == ["rollout-started", "resumed"]
+
+
+@pytest.mark.parametrize("record", [{"event": "host"}, START | {"waves": [{"name": "x"}]}, START | {"hosts": [1]}])
+def test_records_of_another_form_are_refused(tmp_path: Path, record: dict[str, object]) -> None:
+    written(tmp_path / "j", [record])
+    with pytest.raises(RigError, match="the journal is not understood"):
+        State.read(tmp_path / "j")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -177,6 +178,27 @@ def test_the_fleet_is_free_again_when_its_holder_is_killed(tmp_path: Path) -> No
 def test_there_is_nothing_to_show_before_the_first_rollout(tmp_path: Path) -> None:
     with pytest.raises(RigError, match="no rollout"):
         places.find(tmp_path, None)
+
+
+def test_a_rollout_that_was_cut_off_before_its_first_record_is_no_success(given: Session, hosts: Fleet) -> None:
+    unbegun = places.new(given.root)
+    unbegun.mkdir()
+    (unbegun / "journal.jsonl").write_text('{"seq":0,')
+    for verb in (session.resume, session.abort, session.rollback):
+        with pytest.raises(RigError, match="cut off before it began"):
+            verb(given, None)
+    with pytest.raises(RigError, match="cut off before it began"):
+        session.pause(given.root, None)
+    assert hosts.touched() == []
+
+
+def test_a_lock_that_cannot_be_written_is_told(given: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_given: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(RigError, match="nothing can be written where rollouts are kept"):
+        session.start(given, WISH)
 
 
 def test_a_name_that_is_no_rollout_is_not_followed(given: Session) -> None:
