@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -23,6 +24,8 @@ _CARD = (
 )
 _APP = ("pid", "gpu_uuid", "used_memory")
 _LONGEST = 120
+_FIGURE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_PID = re.compile(r"[0-9]{1,10}")
 
 Ask = Callable[[str], str]
 """Answers one ``--query-…`` option with rows of values without headings."""
@@ -78,6 +81,8 @@ def nvidia_smi(query: str) -> str:
         )
     except subprocess.TimeoutExpired:
         raise CannotAskError(f"nvidia-smi gave no answer within {SECONDS} s", "look at dmesg for Xid lines") from None
+    except OSError as error:
+        raise CannotAskError(f"{tool} cannot be run: {error.strerror}", "install the driver's own again") from None
     if done.returncode != 0:
         words = show((done.stderr + done.stdout).strip(), 400)
         raise CannotAskError(
@@ -94,7 +99,7 @@ def _rows(text: str, width: int) -> list[list[str]]:
 
 def mib(cell: str) -> float | None:
     """A figure of nvidia-smi; None for [N/A]."""
-    return float(cell) if cell.replace(".", "", 1).isdigit() else None
+    return float(cell) if _FIGURE.fullmatch(cell) else None
 
 
 def kernel_bus_id(text: str) -> str:
@@ -123,7 +128,7 @@ def cards(ask: Ask = nvidia_smi) -> list[Card]:
 def apps(ask: Ask = nvidia_smi) -> list[App]:
     """The programs on all cards."""
     rows = _rows(ask(f"--query-compute-apps={','.join(_APP)}"), len(_APP))
-    return [App(int(row[0]), show(row[1], _LONGEST), mib(row[2])) for row in rows if row[0].isdigit()]
+    return [App(int(row[0]), show(row[1], _LONGEST), mib(row[2])) for row in rows if _PID.fullmatch(row[0])]
 
 
 def used_mib(uuid: str, ask: Ask = nvidia_smi) -> float:

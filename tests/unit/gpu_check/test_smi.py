@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from scripts.gpu_check import smi
@@ -60,3 +62,18 @@ def test_without_nvidia_smi_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(CannotAskError) as caught:
         smi.nvidia_smi("--query-gpu=uuid")
     assert "--backend cpu" in caught.value.fix
+
+
+@pytest.mark.parametrize("cell", ["\u00b2\u00b2", "9" * 400, "1.", "-1", "\u0661"])
+def test_what_is_no_figure_is_none(cell: str) -> None:
+    assert smi.mib(cell) is None
+    assert smi.apps(answers(apps=f"{cell}, {UUID}, 1\n")) == []
+    assert smi.mib("24564.5") == 24564.5
+
+
+def test_a_program_that_does_not_start_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nvidia-smi").write_bytes(b"\x7fELF")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CannotAskError, match="cannot be run: Exec format error"):
+        smi.nvidia_smi("--query-gpu=uuid")
