@@ -76,9 +76,11 @@ def status(
 
     told = State.read(places.find(project_root(), name))
     if html is not None:
+        from llamarig.cli.plan_view.files import replaceable, write_page
         from llamarig.fleet.view import page
 
-        html.write_text(page(told), encoding="utf-8")
+        replaceable(html, "rollout")
+        write_page(html, page(told))
     _end(told, as_json)
 
 

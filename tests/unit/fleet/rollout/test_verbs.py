@@ -120,3 +120,14 @@ def test_hostile_words_of_a_host_do_not_steer_the_terminal(project: Path, capsys
     said = capsys.readouterr().out
     assert "\x1b]0" not in said
     assert "[bold]kim[/]" in said
+
+
+def test_a_page_replaces_no_file_of_the_user_s(project: Path) -> None:
+    rolled(project)
+    page, spec = project / "page.html", project / "inventory" / "a.yml"
+    before = spec.read_bytes()
+    assert rig(project, "rollout", "status", "--html", str(spec)) == 2
+    assert spec.read_bytes() == before
+    for _ in range(2):
+        assert rig(project, "rollout", "status", "--html", str(page)) == 0
+    assert "Rollout" in page.read_text()
