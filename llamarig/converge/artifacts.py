@@ -19,6 +19,7 @@ from llamarig.converge.store.download import Wish
 from llamarig.converge.store.origins import locked
 from llamarig.converge.store.shelf import BY_CONTENT, Progress, Shelf, silent
 from llamarig.errors import RigError
+from llamarig.spec.controller_path import below
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def source(
         elif origins.is_url(ref):
             path_or_none = origins.from_url(shelf, Wish(ref, "engine source"), sha256, progress)
         else:
-            path_or_none = origins.from_path(shelf, origins.below(project, ref), sha256, None)
+            path_or_none = origins.from_path(shelf, below(project, ref), sha256, None)
     return Artifact(sha256, path_or_none)
 
 
@@ -114,7 +115,7 @@ def model(
         elif kind in ("hub", "url"):
             held = origins.from_url(shelf, Wish(url_of(origin), label, size), sha256, progress)
         elif kind == "controller-path":
-            held = origins.from_path(shelf, origins.below(project, origin["path"]), sha256, size)
+            held = origins.from_path(shelf, below(project, origin["path"]), sha256, size)
         else:
             raise RigError(what=f"the controller cannot hand over a model of kind {kind}", where=label)
     return Artifact(sha256, held)

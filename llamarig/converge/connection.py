@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from llamarig.converge.private import write_private
 from llamarig.errors import RigError
+from llamarig.spec.controller_path import below
 
 if TYPE_CHECKING:
     from llamarig.spec.host import Connection, HostSpec
@@ -36,7 +37,7 @@ _HOST_KEY = re.compile(r"^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)) 
 
 
 def _on_controller(root: Path, path: str) -> str:
-    return str((root / Path(path).expanduser()).absolute())
+    return str(below(root, path).absolute())
 
 
 def _known_hosts_line(host: str, key: str) -> str:

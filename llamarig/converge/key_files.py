@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from llamarig.spec.controller_path import below
+
 
 class Loader(Protocol):
     """The part of Ansible's DataLoader that reads a file and decrypts it in memory where it is an ansible-vault."""
@@ -25,7 +27,7 @@ def key_text(loader: Loader, source: str, project: str) -> str:
 
     Raises what the loader raises when it cannot be read or decrypted, and UnicodeError when it is no UTF-8.
     """
-    read = loader.get_text_file_contents(str(Path(project) / Path(source).expanduser()))
+    read = loader.get_text_file_contents(str(below(Path(project), source)))
     text = read.encode().decode().replace("\r\n", "\n")
     return text if text.endswith("\n") else text + "\n"
 

@@ -18,6 +18,7 @@ from llamarig.converge.store.origins import locked
 from llamarig.converge.store.pack import NVCC, lists_in, pack_tree
 from llamarig.converge.store.shelf import Progress, Shelf, sha256_of, silent
 from llamarig.errors import RigError
+from llamarig.spec.controller_path import below
 
 PLATFORM = "linux-x86_64"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -48,7 +49,7 @@ class _Finder:
     @property
     def folder(self) -> Path | None:
         """The directory on the controller that holds the parts, for that source."""
-        return origins.below(self.project, self.location) if self.toolkit["source"] == "directory" else None
+        return below(self.project, self.location) if self.toolkit["source"] == "directory" else None
 
     def wheels(self) -> Iterator[Part]:
         for requirement, pin in self.toolkit["wheels"].items():
@@ -67,7 +68,7 @@ class _Finder:
             return held
         if origins.is_url(ref):
             return origins.from_url(self.shelf, Wish(ref, label), sha256, self.progress)
-        return origins.from_path(self.shelf, origins.below(self.project, ref), sha256, None)
+        return origins.from_path(self.shelf, below(self.project, ref), sha256, None)
 
     def listed(self, address: str, sha256: str) -> Iterator[Part]:
         """The archives that a pinned list names; each lies where the list's own place says, or beside it."""
@@ -77,7 +78,7 @@ class _Finder:
             if held is None and origins.is_url(address):
                 held = self.file(urljoin(address, relative), pin, name)
             elif held is None:
-                held = self.file(str(_beside(origins.below(self.project, address), relative)), pin, name)
+                held = self.file(str(_beside(below(self.project, address), relative)), pin, name)
             yield Part(relative.rpartition("/")[2], "archive", Artifact(pin, held))
 
     def directory(self) -> Iterator[Part]:

@@ -11,6 +11,7 @@ from llamarig.gguf.header import Header
 from llamarig.gguf.reader import read_header
 from llamarig.gguf.shards import merge
 from llamarig.gguf.sidecar import load_sidecar, write_sidecar
+from llamarig.spec.controller_path import below
 from llamarig.spec.models import Model, ModelFile
 
 UNLOCKED = "unlocked"
@@ -63,7 +64,7 @@ def _from_files(model: ModelFile, project_root: Path, cache: Path) -> Header | N
 def _local_file(part: ModelFile, project_root: Path, cache: Path) -> Path | None:
     places = []
     if part.controller_path is not None:
-        places.append(project_root / Path(part.controller_path).expanduser())
+        places.append(below(project_root, part.controller_path))
     if part.sha256 != UNLOCKED:
         places.append(cache / "artifacts" / part.sha256)
     return next((place for place in places if place.is_file()), None)

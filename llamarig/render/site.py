@@ -10,6 +10,7 @@ from llamarig.errors import RigError
 from llamarig.render.openpgp import KeyFormatError, armoured, fingerprints
 from llamarig.render.text import fill
 from llamarig.render.wanted import WantedFile
+from llamarig.spec.controller_path import below
 from llamarig.spec.host import HostSpec
 
 MANIFEST = "manifest.json"
@@ -24,7 +25,7 @@ _LARGEST = 64 << 20
 def mirror_of(spec: HostSpec, project_root: Path) -> dict[str, str]:
     """``path`` on the controller and ``url`` for the host; each empty where the spec gives none."""
     mirror = spec.mirror
-    path = str((project_root / Path(mirror.path).expanduser()).absolute()) if mirror and mirror.path else ""
+    path = str(below(project_root, mirror.path).absolute()) if mirror and mirror.path else ""
     return {"path": path, "url": mirror.url.rstrip("/") if mirror and mirror.url else ""}
 
 

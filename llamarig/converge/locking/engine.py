@@ -11,8 +11,8 @@ from llamarig.converge.locking.patch_text import read_patch
 from llamarig.converge.locking.pulls import Pull, Pulls
 from llamarig.converge.locking.result import HostWork, Locked, digest, digest_of
 from llamarig.converge.locking.toolkit import toolkit_sha256
-from llamarig.converge.store.origins import below
 from llamarig.errors import RigError
+from llamarig.spec.controller_path import below
 from llamarig.spec.engine import Patch
 from llamarig.spec.tree import Loc
 

@@ -18,6 +18,7 @@ from llamarig.converge.store.download import client, shown
 from llamarig.converge.store.pip_config import pip_config
 from llamarig.converge.store.shelf import CHUNK, Progress, Shelf, sha256_of
 from llamarig.errors import RigError
+from llamarig.spec.controller_path import below
 from llamarig.spec.models import ModelFile
 
 UNLOCKED = "unlocked"
@@ -85,7 +86,7 @@ class Finder:
         if file.wheel is not None:
             return self._in_wheel(file.wheel, str(file.member))
         if file.controller_path is not None:
-            return _local(origins.below(self.project, file.controller_path))
+            return _local(below(self.project, file.controller_path))
         return self._at_host(host, str(file.host_path))
 
     def _agreeing(self, file: ModelFile, found: Content) -> Content:
@@ -171,13 +172,13 @@ class Finder:
         """sha256 of an archive by URL or by path on the controller."""
         if origins.is_url(ref):
             return hash_all(self.http(), ref, self.progress)[0]
-        return _local(origins.below(self.project, ref)).sha256
+        return _local(below(self.project, ref)).sha256
 
     def small_file(self, ref: str, limit: int) -> bytes:
         """The content of a file by URL or by path on the controller, at most ``limit`` bytes."""
         if origins.is_url(ref):
             return read_all(self.http(), ref, limit)
-        path = origins.below(self.project, ref)
+        path = below(self.project, ref)
         try:
             with path.open("rb") as file:
                 data = file.read(limit + 1)

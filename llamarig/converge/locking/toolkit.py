@@ -7,10 +7,10 @@ import json
 from llamarig.catalog.toolkits import archive_list, release_of
 from llamarig.converge.locking.files import Finder
 from llamarig.converge.locking.result import digest_of
-from llamarig.converge.store import origins
 from llamarig.converge.store.pack import NVCC, lists_in, pack_tree
 from llamarig.converge.store.shelf import sha256_of
 from llamarig.errors import RigError
+from llamarig.spec.controller_path import below
 from llamarig.spec.hardware import Cuda
 
 LIST_BYTES = 4 << 20
@@ -40,7 +40,7 @@ def toolkit_sha256(finder: Finder, cuda: Cuda) -> str:
 
 def _in_directory(finder: Finder, cuda: Cuda) -> str:
     """The pin of a prepared tree, or of the one list of archives in the directory."""
-    folder = origins.below(finder.project, str(cuda.location))
+    folder = below(finder.project, str(cuda.location))
     if (folder / NVCC).is_file():
         packed = pack_tree(folder, finder.shelf.partial(f"tree {folder}"))
         found = sha256_of(packed)

@@ -80,11 +80,6 @@ def is_url(text: str) -> bool:
     return text.startswith(("https://", "http://"))
 
 
-def below(project: Path, text: str) -> Path:
-    """A path on the controller; a relative one is below the project."""
-    return project / Path(text).expanduser()
-
-
 def locked(sha256: Any, what: str) -> str:
     """The pinned hash. Raises :class:`RigError` where it is not known yet."""
     if not isinstance(sha256, str) or sha256 in ("", "unlocked"):

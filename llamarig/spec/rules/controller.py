@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from llamarig.spec.controller_path import below
 from llamarig.spec.rules.base import Broken, View
 from llamarig.spec.tree import Loc
 
 
 def _is_there(root: Path, name: str) -> bool:
     try:
-        return (root / Path(name).expanduser()).is_file()
-    except (OSError, RuntimeError, ValueError):
+        return below(root, name).is_file()
+    except (OSError, ValueError):
         return False
 
 
@@ -69,7 +70,7 @@ def key_files(view: View) -> Iterator[Broken]:
 def _wrong_keys(root: Path, name: str) -> str | None:
     """What the host would refuse of it; None for a vault, for what cannot be read here, and for good keys."""
     try:
-        with (root / Path(name).expanduser()).open("rb") as stream:
+        with below(root, name).open("rb") as stream:
             content = stream.read(_LARGEST)
     except OSError:
         return None
