@@ -11,6 +11,8 @@ BUFFER = re.compile(
 )
 OFFLOADED = re.compile(r"offloaded (?P<done>\d+)/(?P<all>\d+) layers to GPU")
 CLIP = re.compile(r"CLIP using (?P<device>[A-Za-z0-9_]+) backend")
+PROJECTOR = "compute_meta: "
+"""Of the function in tools/mtmd/clip.cpp that prints the projector's compute buffer, which is no context's."""
 BROKEN = re.compile(
     r"no usable GPU|failed to initialize CUDA|no CUDA-capable device|compiled without GPU", re.IGNORECASE
 )
@@ -21,7 +23,7 @@ class StartLines:
     """Figures of one start, MiB."""
 
     buffers: dict[str, dict[str, float]] = field(default_factory=dict)
-    """MiB by kind (model, KV, RS, compute, output) and device (CUDA0, CPU_Mapped)."""
+    """MiB by kind (model, KV, RS, compute, output) and device (CUDA0, CPU_Mapped), over all contexts."""
     offloaded: list[tuple[int, int]] = field(default_factory=list)
     """(layers on the GPU, layers in all), once a model; the first is the main model's."""
     clip: str = ""
@@ -34,6 +36,53 @@ class StartLines:
         return sum(size for device, size in self.buffers.get(kind, {}).items() if device.startswith("CUDA") is on_gpu)
 
 
+class _Contexts:
+    """Compute buffers of each context, which prints its ``output`` line first.
+
+    A context that gets a sampler or an adapter makes its buffers anew and prints them again; the line does not say
+    which context that is, so it counts for the one that is nearest in size, and the larger figure stays. Source:
+    ``sched_reserve`` and its callers in src/llama-context.cpp.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: list[dict[str, float]] = []
+        self._group: dict[str, float] = {}
+        """Lines of one reservation: each device once."""
+        self._fresh = True
+        self._told_apart = False
+
+    def begin(self) -> None:
+        """The ``output`` line of a context."""
+        self.close()
+        self._fresh = self._told_apart = True
+
+    def add(self, device: str, mib: float) -> None:
+        """A ``compute`` line."""
+        if device in self._group:
+            self.close()
+        self._group[device] = mib
+
+    def close(self) -> None:
+        """No more lines of this reservation."""
+        group, self._group = self._group, {}
+        if not group:
+            return
+        if self._fresh:
+            self.sizes.append(group)
+            self._fresh = not self._told_apart
+            return
+        total = sum(group.values())
+        nearest = min(self.sizes, key=lambda sizes: abs(sum(sizes.values()) - total))
+        for device, mib in group.items():
+            nearest[device] = max(mib, nearest.get(device, 0.0))
+
+    def over_all(self) -> dict[str, float]:
+        """MiB by device."""
+        self.close()
+        devices = dict.fromkeys(device for sizes in self.sizes for device in sizes)
+        return {device: sum(sizes.get(device, 0.0) for sizes in self.sizes) for device in devices}
+
+
 def _figure(text: str) -> float:
     try:
         return float(text)
@@ -43,17 +92,25 @@ def _figure(text: str) -> float:
 
 def read_start(lines: Iterable[object]) -> StartLines:
     """Read the lines that rig_probe returned; what is not a known line is passed over."""
-    found = StartLines()
+    found, contexts = StartLines(), _Contexts()
     for line in lines:
-        if not isinstance(line, str):
+        if not isinstance(line, str) or PROJECTOR in line:
             continue
         if match := BUFFER.search(line):
-            sizes = found.buffers.setdefault(match["kind"], {})
-            sizes[match["device"]] = sizes.get(match["device"], 0.0) + _figure(match["mib"])
+            kind, device, mib = match["kind"], match["device"], _figure(match["mib"])
+            if kind == "compute":
+                contexts.add(device, mib)
+                continue
+            if kind == "output":
+                contexts.begin()
+            sizes = found.buffers.setdefault(kind, {})
+            sizes[device] = sizes.get(device, 0.0) + mib
         elif match := OFFLOADED.search(line):
             found.offloaded.append((int(match["done"][:9]), int(match["all"][:9])))
         elif match := CLIP.search(line):
             found.clip = match["device"]
         elif BROKEN.search(line):
             found.broken = line
+    if compute := contexts.over_all():
+        found.buffers["compute"] = compute
     return found

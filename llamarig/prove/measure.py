@@ -13,6 +13,7 @@ from llamarig.plan.measured import Measured, write_measured
 from llamarig.prove.check import Check
 from llamarig.prove.fit_settings import FitColumns, fit_columns
 from llamarig.prove.hostile import text
+from llamarig.prove.late_rows import late_rows_mib
 from llamarig.prove.memory import measured_service, memory_checks, read_account
 
 if TYPE_CHECKING:
@@ -28,11 +29,10 @@ def measure(project_root: Path, spec: HostSpec, answer: dict[str, Any], *, store
     headers = gather_headers(spec, project_root)
     plan = plan_host(spec, headers, with_alternatives=False)
     accounts = {name: read_account(name, answer) for name in spec.services}
-    checks = [
-        check
-        for name, account in accounts.items()
-        for check in memory_checks(plan, name, account, _cpu(spec, name, headers))
-    ]
+    checks = []
+    for name, account in accounts.items():
+        late = late_rows_mib(spec, spec.services[name], headers.get(spec.services[name].model))
+        checks += memory_checks(plan, name, account, _cpu(spec, name, headers), late)
     if not store:
         return checks
     document = {

@@ -10,7 +10,7 @@ from llamarig.prove.journal import StartLines, read_start
 from llamarig.prove.memory import memory_checks, read_account
 from scripts.gpu_check import report
 from scripts.gpu_check.asking import Seen
-from scripts.gpu_check.project import GPU
+from scripts.gpu_check.project import GPU, Prepared
 from scripts.gpu_check.report import Verdict
 
 UNAUTHORIZED = 401
@@ -27,7 +27,7 @@ def skipped(question: str, why: str) -> Verdict:
     return Verdict(question=question, answer="not-asked", detail=why)
 
 
-def service(plan: Plan, name: str, seen: Seen, uuid: str | None, *, drafts: bool) -> Iterator[Verdict]:
+def service(prepared: Prepared, name: str, seen: Seen, uuid: str | None, *, drafts: bool) -> Iterator[Verdict]:
     """Everything about one server; ``uuid`` of the card, None on the cpu backend."""
     yield verdict(f"{name}/serves", not seen.error and bool(seen.text), seen.error or f"it says {seen.text[:120]!r}")
     if seen.error:
@@ -40,8 +40,8 @@ def service(plan: Plan, name: str, seen: Seen, uuid: str | None, *, drafts: bool
         yield verdict(f"{name}/drafts-are-accepted", bool(accepted), f"{accepted or 0:g} of {drafted or 0:g} drafts")
     start = read_start(seen.lines)
     if uuid is not None:
-        yield from _on_card(plan, name, seen, start)
-    yield from _memory(plan, name, seen, uuid)
+        yield from _on_card(prepared.plan, name, seen, start)
+    yield from _memory(prepared, name, seen, uuid)
 
 
 def figure(seen: Seen, key: str) -> float | None:
@@ -67,7 +67,7 @@ def _on_card(plan: Plan, name: str, seen: Seen, start: StartLines) -> Iterator[V
         yield verdict(f"{name}/memory-on-the-card", held >= SHARE * planned, words)
 
 
-def _memory(plan: Plan, name: str, seen: Seen, uuid: str | None) -> Iterator[Verdict]:
+def _memory(prepared: Prepared, name: str, seen: Seen, uuid: str | None) -> Iterator[Verdict]:
     """Planned against measured, by the rules of `llamarig verify --memory`."""
     held = seen.driver_mib if seen.driver_mib is not None else seen.card_grew_mib
     answer = {
@@ -81,7 +81,7 @@ def _memory(plan: Plan, name: str, seen: Seen, uuid: str | None) -> Iterator[Ver
         },
         "vram": {"processes": [{"pid": seen.pid, "uuid": uuid, "mib": held}] if uuid and held else [], "error": ""},
     }
-    for check in memory_checks(plan, name, read_account(name, answer), None):
+    for check in memory_checks(prepared.plan, name, read_account(name, answer), None, prepared.late_mib[name]):
         # The fit tool's row is of the CPU backend, which every host test asks.
         if not check.name.endswith("/memory-fit-tool"):
             yield verdict(check.name, check.ok, check.detail)

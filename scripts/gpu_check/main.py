@@ -147,7 +147,7 @@ class Session:
             seen = self.serve(service)
             failed = failed or (seen.error if service.name == project.SMOL else "")
             drafts = service.name == project.MTP
-            self.verdicts += judge.service(plan, service.name, seen, uuid, drafts=drafts)
+            self.verdicts += judge.service(self.prepared, service.name, seen, uuid, drafts=drafts)
             services[service.name] = judge.service_report(plan, service.name, service.argv, seen)
         [smol] = [service for service in self.prepared.wanted.services if service.name == project.SMOL]
         asked = self.units and self.card is not None

@@ -12,9 +12,11 @@ import yaml
 
 from llamarig.catalog.gpus import Card as Known
 from llamarig.catalog.gpus import cards as catalog
-from llamarig.converge.wanted import plan_for, wanted_for
+from llamarig.converge.wanted import plan_for, spec_of, wanted_for
 from llamarig.paths import data_root
+from llamarig.plan.headers import gather_headers
 from llamarig.plan.types import Plan
+from llamarig.prove.late_rows import late_rows_mib
 from llamarig.render.wanted import Wanted
 from llamarig.spec.load import LoadedHost, load_project
 from scripts.gpu_check.smi import Card
@@ -39,6 +41,8 @@ class Prepared:
     loaded: LoadedHost
     plan: Plan
     wanted: Wanted
+    late_mib: dict[str, float]
+    """MiB of each service that are planned, but not yet there when the engine prints its lines."""
 
 
 def reference() -> dict[str, Any]:
@@ -127,8 +131,10 @@ def prepare(root: Path, spec: dict[str, Any]) -> Prepared:
     if loaded.errors:
         told = "; ".join(f"{problem.message} ({problem.fix})" for problem in loaded.errors)
         raise CannotAskError(f"llamarig refuses such a machine: {told}", "mend what it names, or name another toolkit")
-    plan = plan_for(root, loaded)
-    return Prepared(root, loaded, plan, wanted_for(root, loaded, plan))
+    plan, host = plan_for(root, loaded), spec_of(loaded)
+    headers = gather_headers(host, root)
+    late = {name: late_rows_mib(host, each, headers.get(each.model)) for name, each in host.services.items()}
+    return Prepared(root, loaded, plan, wanted_for(root, loaded, plan), late)
 
 
 def cores() -> int:

@@ -35,8 +35,9 @@ def prepared(tmp_path: Path, tiny: Path, card: smi.Card | None) -> project.Prepa
     return project.prepare(tmp_path, spec)
 
 
-def seen_as_planned(plan: Any, name: str) -> Seen:
-    """A server that shows exactly what was planned."""
+def seen_as_planned(made: project.Prepared, name: str) -> Seen:
+    """A server that shows exactly what was planned, before it is asked."""
+    plan = made.plan
     [device] = plan.devices
     terms = device.services[name]
     lines = ["load_tensors: offloaded 6/6 layers to GPU"]
@@ -47,6 +48,7 @@ def seen_as_planned(plan: Any, name: str) -> Seen:
         "compute": ("compute", "draft-compute"),
     }.items():
         size = sum(terms.get(term, 0.0) + plan.ram.services[name].get(term, 0.0) for term in of)
+        size -= made.late_mib[name] if kind == "compute" else 0.0
         lines.append(f"x: CUDA0 {kind} buffer size = {size:.2f} MiB")
     timings = {"draft_n": 40, "draft_n_accepted": 40, "predicted_per_second": 210.5}
     seen = Seen(True, text="This small model", open_status=401, timings=timings, lines=lines, pid=812)
@@ -55,9 +57,9 @@ def seen_as_planned(plan: Any, name: str) -> Seen:
 
 
 def test_what_comes_true_is_a_yes_and_what_does_not_a_no(tmp_path: Path, tiny: Path) -> None:
-    plan = prepared(tmp_path, tiny, CARD).plan
-    seen = seen_as_planned(plan, project.MTP)
-    verdicts = list(judge.service(plan, project.MTP, seen, UUID, drafts=True))
+    made = prepared(tmp_path, tiny, CARD)
+    seen = seen_as_planned(made, project.MTP)
+    verdicts = list(judge.service(made, project.MTP, seen, UUID, drafts=True))
     assert {verdict.answer for verdict in verdicts} == {"yes"}, verdicts
     assert {
         f"{project.MTP}/{what}" for what in ("serves", "on-the-card", "drafts-are-accepted", "memory-kv-cache")
@@ -68,6 +70,7 @@ def test_what_comes_true_is_a_yes_and_what_does_not_a_no(tmp_path: Path, tiny: P
     ("change", "question"),
     [
         (lambda seen: seen.lines.append("x: CUDA0 KV buffer size = 64.00 MiB"), "memory-kv-cache"),
+        (lambda seen: seen.lines.append("x: CUDA0 compute buffer size = 11.27 MiB"), "memory-compute"),
         (lambda seen: seen.lines.__setitem__(0, "load_tensors: offloaded 0/6 layers to GPU"), "on-the-card"),
         (lambda seen: setattr(seen, "driver_mib", 2.0), "memory-on-the-card"),
         (lambda seen: setattr(seen, "driver_mib", 9000.0), "memory-driver-card"),
@@ -78,16 +81,27 @@ def test_what_comes_true_is_a_yes_and_what_does_not_a_no(tmp_path: Path, tiny: P
     ],
 )
 def test_each_difference_is_a_no_of_its_own(tmp_path: Path, tiny: Path, change: Any, question: str) -> None:
-    plan = prepared(tmp_path, tiny, CARD).plan
-    seen = seen_as_planned(plan, project.MTP)
+    made = prepared(tmp_path, tiny, CARD)
+    seen = seen_as_planned(made, project.MTP)
     change(seen)
-    no = [each.question for each in judge.service(plan, project.MTP, seen, UUID, drafts=True) if each.answer == "no"]
+    no = [each.question for each in judge.service(made, project.MTP, seen, UUID, drafts=True) if each.answer == "no"]
     assert f"{project.MTP}/{question}" in no
 
 
+def test_the_heads_second_reservation_is_no_memory_of_its_own(tmp_path: Path, tiny: Path) -> None:
+    """Figures that llama-server b10454 printed for this service on the CPU backend."""
+    made = prepared(tmp_path, tiny, None)
+    sizes = [("output", 0.0), ("compute", 15.92), ("output", 0.0), ("compute", 11.27), ("compute", 11.27)]
+    lines = [f"x:        CPU {kind} buffer size = {mib:.2f} MiB" for kind, mib in sizes]
+    seen = Seen(False, text="This small model", open_status=401, lines=lines, pid=812)
+    found = {each.question: each for each in judge.service(made, project.MTP, seen, None, drafts=False)}
+    verdict = found[f"{project.MTP}/memory-compute"]
+    assert (verdict.answer, verdict.detail) == ("yes", "planned 27.19 MiB, 27.19 by the engine's lines")
+
+
 def test_a_server_that_does_not_run_is_one_no(tmp_path: Path, tiny: Path) -> None:
-    plan = prepared(tmp_path, tiny, CARD).plan
-    [verdict] = judge.service(plan, project.SMOL, Seen(True, error="status 75"), UUID, drafts=False)
+    made = prepared(tmp_path, tiny, CARD)
+    [verdict] = judge.service(made, project.SMOL, Seen(True, error="status 75"), UUID, drafts=False)
     assert (verdict.answer, verdict.detail) == ("no", "status 75")
 
 
@@ -150,8 +164,8 @@ def test_power_is_asked_in_the_sandbox_of_its_unit_and_sets_nothing() -> None:
 
 def test_the_report_has_a_schema_that_is_written_down(tmp_path: Path, tiny: Path) -> None:
     made = prepared(tmp_path, tiny, CARD)
-    seen = seen_as_planned(made.plan, project.MTP)
-    verdicts = list(judge.service(made.plan, project.MTP, seen, UUID, drafts=True))
+    seen = seen_as_planned(made, project.MTP)
+    verdicts = list(judge.service(made, project.MTP, seen, UUID, drafts=True))
     machine = Machine(system="debian 13", kernel="6", cores=2, ram_mib=1.0, systemd=True)
     engine = Engine(
         backend="cuda", commit="c", build_number=1, architecture="89-real", toolkit="13.0.88", built_seconds=None

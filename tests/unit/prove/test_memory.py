@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from llamarig.memory.units import MIB
 from llamarig.plan import Plan, plan_host
 from llamarig.prove.check import Check
 from llamarig.prove.fit_settings import fit_columns
 from llamarig.prove.fit_tool import FitRow, fit_arguments, read_fit
+from llamarig.prove.journal import read_start
+from llamarig.prove.late_rows import late_rows_mib
 from llamarig.prove.memory import measured_service, memory_checks, read_account
 from tests.support.big_models import header_of, qwen35_27b
 from tests.support.plan_specs import REFERENCE, UUIDS, spec
@@ -18,6 +21,7 @@ SPEC = spec(REFERENCE)
 HEADER = header_of(qwen35_27b())
 PLAN = plan_host(SPEC, {"qwen": HEADER})
 CPU = fit_columns(SPEC, SPEC.services["chat"], HEADER)
+LATE = late_rows_mib(SPEC, SPEC.services["chat"], HEADER)
 TERMS = PLAN.devices[0].services["chat"]
 PID = 4711
 
@@ -34,7 +38,7 @@ def lines(**changes: float) -> list[str]:
         "draft compute": TERMS["draft-compute"],
         **changes,
     }
-    host = {"model": ram["weights"], "compute": ram["compute"] + ram.get("draft-compute", 0.0)}
+    host = {"model": ram["weights"], "compute": ram["compute"] + ram.get("draft-compute", 0.0) - LATE}
     return [
         *(f"llama: CUDA0 {name.removeprefix('draft ')} buffer size = {mib:9.2f} MiB" for name, mib in sizes.items()),
         *(f"llama: CUDA_Host {name} buffer size = {mib:9.2f} MiB" for name, mib in host.items()),
@@ -62,7 +66,7 @@ def answer(**parts: Any) -> dict[str, Any]:
 
 
 def judge(said: dict[str, Any], plan: Plan = PLAN) -> dict[str, Check]:
-    return {check.name: check for check in memory_checks(plan, "chat", read_account("chat", said), None)}
+    return {check.name: check for check in memory_checks(plan, "chat", read_account("chat", said), None, LATE)}
 
 
 def test_a_server_that_does_what_was_planned_passes() -> None:
@@ -94,6 +98,42 @@ def test_a_figure_off_the_plan_is_red(line: str, change: float, check: str) -> N
 
 def test_a_little_too_careful_is_fine() -> None:
     assert judge(answer(chat={"journal": {"lines": lines(compute=TERMS["compute"] - 5)}}))["chat/memory-compute"].ok
+
+
+def test_rows_that_come_with_the_first_batch_are_not_missed() -> None:
+    # A hidden row of every token of a batch and of the slot, and logits of a draft of 64 (of ngram-default).
+    assert pytest.approx((512 * 5120 + 5120 + 64 * 248_320) * 4 / MIB) == LATE
+    found = {each.name: each for each in memory_checks(PLAN, "chat", read_account("chat", answer()), None)}
+    assert not found["chat/memory-compute"].ok, "it is more than may be missing by chance"
+    assert late_rows_mib(SPEC, SPEC.services["chat"], None) == 0
+
+
+def compute(*sizes: float) -> list[str]:
+    """Lines of compute buffers, a context's first ``output`` line where a figure is 0."""
+    kinds = {True: "CUDA0 compute", False: "CUDA_Host  output"}
+    return [f"x:      {kinds[size > 0]} buffer size = {size:8.2f} MiB" for size in sizes]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "mib"),
+    [
+        ((0, 500, 0, 300), 800),
+        ((0, 500, 0, 300, 300), 800),
+        ((0, 500, 0, 300, 310), 810),
+        ((0, 500, 0, 300, 290), 800),
+        ((0, 500, 0, 300, 305, 510), 815),
+        ((0, 500, 500), 500),
+        # Without the lines that contexts begin with nothing is known to be printed twice.
+        ((500, 300, 300), 1100),
+    ],
+)
+def test_a_context_that_reserves_again_is_counted_once(sizes: tuple[float, ...], mib: float) -> None:
+    assert read_start(compute(*sizes)).buffers["compute"] == {"CUDA0": mib}
+
+
+def test_a_projectors_buffer_is_no_contexts() -> None:
+    clip = "reserve_compute_meta:      CUDA0 compute buffer size =   248.10 MiB"
+    assert read_start([*compute(0, 500), clip]).buffers["compute"] == {"CUDA0": 500}
 
 
 def test_a_start_without_lines_is_red() -> None:
