@@ -129,8 +129,13 @@ def write_whole(path: Path, content: bytes) -> None:
     """Replace a file by ``content``, on the disk before it gets its name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".llamarig-{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        # A write names no file by itself, and would be taken for one to standard output.
+        raise OSError(error.errno, error.strerror, str(path)) from error
     temporary.replace(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -219,3 +220,15 @@ def test_a_fetched_file_of_other_content_is_thrown_away(tmp_path: Path) -> None:
             place.adopt(temporary, "debian/x/x.deb", SHA, "package", "x.deb")
         assert not temporary.exists()
         assert place.manifest.files == {}
+
+
+def test_a_disk_that_is_full_is_told_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Place.opened(tmp_path / "m") as place:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left") as caught:
+            place.save()
+    assert caught.value.filename == str(tmp_path / "m/manifest.json")
+    assert [each.name for each in (tmp_path / "m").glob(".llamarig-manifest*")] == []
