@@ -84,7 +84,8 @@ class Manifest:
                 )
                 for path, entry in found["files"].items()
             }
-            return cls(files, dict(found["debian"]), dict(found["python"]))
+            debian = {str(name): dict(held) for name, held in found["debian"].items()}
+            return cls(files, debian, dict(found["python"]))
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise RigError(
                 what="the mirror's manifest is not one that llamarig wrote",

@@ -222,6 +222,14 @@ def test_a_fetched_file_of_other_content_is_thrown_away(tmp_path: Path) -> None:
         assert place.manifest.files == {}
 
 
+def test_packages_of_another_form_do_not_count_as_collected(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(
+        '{"schema": 1, "files": {}, "debian": {"debian-13-amd64": 5}, "python": {}}'
+    )
+    with pytest.raises(RigError, match="not one that llamarig wrote"), Place.opened(tmp_path):
+        pass
+
+
 def test_a_disk_that_is_full_is_told_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
