@@ -89,7 +89,7 @@ def unpack_release(archive: Path, sha256: str, size: int, wanted: dict[str, Any]
         _same_content(file, sha256, size)
         file.seek(0)
         try:
-            unpack(file, target, limits=LIMITS)
+            unpack(file, target, limits=LIMITS, plain=True)
         except RefusedError as error:
             raise RefusedError(f"the packed release is not unpacked: {error}") from error
     expected, found = {*FOLDERS, PROVENANCE}, {path.name for path in target.iterdir()}

@@ -140,16 +140,18 @@ def make_links(dest: Path, links: list[tuple[PurePosixPath, str]]) -> None:
             raise RefusedError(f"link {str(path)!r} points outside the tree by way of another link: {target[:200]!r}")
 
 
-def unpack(archive: IO[bytes], dest: Path, subdir: str = "", limits: Limits | None = None) -> None:
+def unpack(
+    archive: IO[bytes], dest: Path, subdir: str = "", limits: Limits | None = None, *, plain: bool = False
+) -> None:
     """Unpack ``subdir`` of the open archive's single top directory into ``dest``, which must be empty.
 
-    Links are made last, so that nothing is ever written through one. Raises
+    ``plain`` takes no compressed one. Links are made last, so that nothing is ever written through one. Raises
     :class:`RefusedError`, also when the archive is damaged or has no such directory.
     """
     work = _Unpacker(dest, PurePosixPath(subdir), limits or Limits())
     links: list[tuple[PurePosixPath, str]] = []
     try:
-        with tarfile.open(fileobj=archive, mode="r|*") as tar:
+        with tarfile.open(fileobj=archive, mode="r|" if plain else "r|*") as tar:
             for member in tar:
                 work.count(member)
                 path = work.inside(member)

@@ -5,6 +5,7 @@ The host is a local shell, and packs with the code that hosts run.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -221,6 +222,14 @@ def test_a_provenance_that_names_files_elsewhere_is_refused(tmp_path: Path, name
     told["files"][name] = "0" * 64
     (release / "provenance.json").write_text(json.dumps(told))
     assert [said in each for each in problems_of(release)] == [True]
+
+
+def test_a_compressed_release_is_not_unpacked(tmp_path: Path) -> None:
+    content = gzip.compress(_empty())
+    (tmp_path / "packed").write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    with pytest.raises(RefusedError, match="not a whole tar"):
+        rig_release_tar.unpack_release(tmp_path / "packed", sha256, len(content), {}, tmp_path / "tree")
 
 
 def test_links_in_a_ring_lead_nowhere(tmp_path: Path) -> None:
