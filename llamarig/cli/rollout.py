@@ -49,12 +49,14 @@ def start(
     from llamarig.cli.context import select
     from llamarig.fleet.rollout import session
 
-    loaded = select(hosts or [], all_ or bool(label and not hosts))
+    loaded = select(hosts or [], all_ or bool(label and not hosts), "rollout start")
     if label:
-        loaded = labelled(loaded, label)
+        loaded = labelled(loaded, label, named=bool(hosts))
     wish = _wish(loaded, canary, failures, {"verify": verify, "accept-changed": accept_changed})
     if not yes:
-        _ask(f"a rollout over {len(loaded)} hosts; services that change are restarted")
+        from llamarig.compare.text import counted
+
+        _ask(f"a rollout over {counted(len(loaded), 'host')}; services that change are restarted")
     with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
         told = session.start(given, wish)
     _end(told, as_json)
@@ -103,10 +105,12 @@ def resume(
     as_json: _Json = False,
 ) -> None:
     """Go on: after a pause, when it was cut off, or with hosts that were left for later."""
-    from llamarig.fleet.rollout import session
+    from llamarig.cli.context import project_root
+    from llamarig.fleet.rollout import refuse, session
 
+    found = refuse.may(project_root(), "resume", name)
     if not yes:
-        _ask("the rollout goes on; services that change are restarted")
+        _ask(f"the rollout {found.id} goes on; services that change are restarted")
     with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
         told = session.resume(given, name)
     _end(told, as_json)
@@ -122,12 +126,13 @@ def abort(
 ) -> None:
     """End it: hosts in the middle are brought to an end, no other is begun."""
     from llamarig.cli.context import project_root
-    from llamarig.fleet.rollout import session
+    from llamarig.fleet.rollout import refuse, session
 
     told = session.ask_to_abort(project_root(), name)
     if told is None:
+        found = refuse.may(project_root(), "abort", name)
         if not yes:
-            _ask("hosts in the middle are brought to an end, and services that change are restarted")
+            _ask(f"the rollout {found.id} ends; hosts in the middle are finished, services that change are restarted")
         with _driving(break_lock, ask_become_pass) as given:
             told = session.abort(given, name)
     _end(told, as_json)
@@ -142,10 +147,12 @@ def rollback(
     as_json: _Json = False,
 ) -> None:
     """Take back what this rollout changed, the last first, each host to its own former release."""
-    from llamarig.fleet.rollout import session
+    from llamarig.cli.context import project_root
+    from llamarig.fleet.rollout import refuse, session
 
+    found = refuse.may(project_root(), "rollback", name)
     if not yes:
-        _ask("every host that this rollout changed goes back, and its services are restarted")
+        _ask(refuse.to_take_back(found))
     with _driving(break_lock, ask_become_pass) as given:
         told = session.rollback(given, name)
     _end(told, as_json)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from llamarig.converge.controller import controller_facts
-from llamarig.errors import ExitCode, RigError
+from llamarig.errors import RigError
 from llamarig.fleet.rollout.places import DIRECTORY, home
 
 _FILE = "lock"
@@ -22,8 +22,8 @@ _MOST_BYTES = 4096
 
 
 @contextlib.contextmanager
-def fleet_lock(root: Path, verb: str) -> Iterator[None]:
-    """Hold the project's fleet.
+def fleet_lock(root: Path, verb: str, rollout: str | None = None) -> Iterator[None]:
+    """Hold the project's fleet; ``rollout`` is the id of the one that is worked on, None for the newest.
 
     Raises :class:`RigError` naming the holder when a rollout runs. Nothing is left behind when this process is killed.
     """
@@ -32,7 +32,7 @@ def fleet_lock(root: Path, verb: str) -> Iterator[None]:
         if not _take(descriptor):
             raise busy_error(root, _read(descriptor))
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        said = json.dumps(controller_facts() | {"verb": verb, "since": since}).encode()
+        said = json.dumps(controller_facts() | {"verb": verb, "since": since, "rollout": rollout}).encode()
         try:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, said, 0)
@@ -89,7 +89,6 @@ def busy_error(root: Path, who: dict[str, Any]) -> RigError:
         why=f"`rollout {who.get('verb', '?')}` of {who.get('who', '?')} on {who.get('from', '?')} "
         f"(process {who.get('pid', '?')}), since {who.get('since', '?')}",
         fix="see `llamarig rollout status`; wait until it is done, or ask it to stop: llamarig rollout pause",
-        code=ExitCode.HOST_FAILED,
     )
 
 

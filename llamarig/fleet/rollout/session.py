@@ -14,7 +14,7 @@ from llamarig.converge.controller import controller_facts
 from llamarig.converge.events import Sink
 from llamarig.converge.private import private_directory
 from llamarig.errors import ExitCode, RigError, RigErrors
-from llamarig.fleet.rollout import control, journal, places, state
+from llamarig.fleet.rollout import control, journal, places, refuse, state
 from llamarig.fleet.rollout.ansible import AnsibleHands
 from llamarig.fleet.rollout.back import Back, changed
 from llamarig.fleet.rollout.hands import Hands, Pin
@@ -81,7 +81,7 @@ def start(session: Session, wish: Start) -> State:
     reason why a host cannot be planned or must not be applied; nothing is touched then.
     """
     with fleet_lock(session.root, "start"), private_directory() as private:
-        _refuse_unfinished(session.root)
+        refuse.refuse_unfinished(session.root)
         place = places.new(session.root)
         hands = session.hands(place, private)
         pins = hands.load(wish.hosts)
@@ -124,8 +124,6 @@ def resume(session: Session, name: str | None) -> State:
         if log.state.status == state.ROLLING_BACK:
             Back(log, hands).all()
         elif log.state.status in state.OVER:
-            if not any(host.between for host in log.state.hosts.values()):
-                raise _over(log.state)
             machine.settle()
         else:
             control.clear(place)
@@ -137,18 +135,17 @@ def resume(session: Session, name: str | None) -> State:
 def abort(session: Session, name: str | None) -> State:
     """End a rollout that nobody drives: hosts in the middle are brought to an end, no other is begun."""
     with _open(session, "abort", name) as (log, hands, place):
-        if log.state.status in state.OVER:
-            raise _over(log.state)
         Machine(log, hands, place, session.gate).settle()
         log.tell({"event": "aborted", "reason": "asked for"})
         return log.state
 
 
 def rollback(session: Session, name: str | None) -> State:
-    """Take back what a rollout has changed; hosts in the middle are brought to an end first."""
+    """Take back what a rollout has changed; hosts in the middle are brought to an end first.
+
+    Raises :class:`RigError` when it has changed nothing, and when a newer rollout has changed one of its hosts since.
+    """
     with _open(session, "rollback", name) as (log, hands, place):
-        if log.state.status == state.BACK and not changed(log.state):
-            raise _over(log.state)
         if log.state.status not in (state.ROLLING_BACK, state.BACK):
             Machine(log, hands, place, session.gate).settle()
         Back(log, hands).all()
@@ -159,9 +156,9 @@ def pause(root: Path, name: str | None) -> State:
     """Ask the rollout that runs to stop after the hosts that it works on; one that nobody drives is paused at once."""
     place = places.find(root, name)
     told = State.read(place)
-    _refuse_unbegun(told, place)
+    refuse.refuse_unbegun(told, place)
     if told.status in state.OVER or told.status == state.INCOMPLETE:
-        raise _over(told)
+        raise refuse.over(told)
     if told.status == state.ROLLING_BACK:
         raise RigError("a way back is not paused", told.id, fix="wait for its end; it is taken up again when cut off")
     if driver(root, told) is not None:
@@ -187,26 +184,18 @@ def ask_to_abort(root: Path, name: str | None) -> State | None:
 def driver(root: Path, told: State) -> dict[str, Any] | None:
     """Who drives this rollout now (``who`` ``from`` ``pid`` ``verb`` ``since``); None when nobody does."""
     who = holder(root)
-    if who is None or places.find(root, None).name != told.id:
+    if who is None or (who.get("rollout") or places.find(root, None).name) != told.id:
         return None
     return {key: who.get(key) for key in ("who", "from", "pid", "verb", "since")}
 
 
 @contextmanager
 def _open(session: Session, verb: str, name: str | None) -> Iterator[tuple[Log, Hands, Path]]:
-    with fleet_lock(session.root, verb), private_directory() as private:
+    with fleet_lock(session.root, verb, name), private_directory() as private:
+        refuse.may(session.root, verb, name)
         place = places.find(session.root, name)
-        newest = places.find(session.root, None)
-        if place != newest:
-            raise RigError(
-                what="a newer rollout has come since",
-                where=place.name,
-                why=f"{newest.name} has looked at its hosts after it",
-                fix=f"llamarig rollout {verb} {newest.name}",
-            )
         log = Log(journal.Journal.open(place / journal.FILE), session.watch)
         with _closing(log):
-            _refuse_unbegun(log.state, place)
             yield log, session.hands(place, private), place
 
 
@@ -216,37 +205,6 @@ def _closing(log: Log) -> Iterator[None]:
         yield
     finally:
         log.journal.close()
-
-
-def _refuse_unfinished(root: Path) -> None:
-    found = places.known(root)
-    if not found:
-        return
-    told = State.read(found[-1])
-    if told.records and told.status in (state.RUNNING, state.PAUSED, state.ROLLING_BACK):
-        words = {state.PAUSED: "is paused", state.ROLLING_BACK: "is on its way back"}
-        raise RigError(
-            what=f"the rollout {told.id} {words.get(told.status, 'was cut off')}",
-            where=str(root),
-            fix="go on with it: llamarig rollout resume; or end it: llamarig rollout abort",
-        )
-
-
-def _refuse_unbegun(told: State, place: Path) -> None:
-    if not told.records:
-        raise RigError(
-            "this rollout was cut off before it began", place.name, fix="begin a new one; no host was touched"
-        )
-
-
-def _over(told: State) -> RigError:
-    why = f"it is {told.status}" + (f": {told.reason}" if told.reason else "")
-    return RigError(
-        what="this rollout is over",
-        where=told.id,
-        why=why,
-        fix="begin a new one: hosts that are done cost one look",
-    )
 
 
 def exit_code(told: State) -> ExitCode:

@@ -141,12 +141,69 @@ def test_a_rollback_that_was_cut_off_is_taken_up_by_resume(given: Session, hosts
 def test_only_the_newest_rollout_is_gone_on_with(given: Session, hosts: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter(["20260101T000000Z-00000000", "20260101T000001Z-00000000"])
     monkeypatch.setattr(places, "new_run", lambda: next(names))
+    hosts.hosts["c"].reachable = False
+    assert session.start(given, WISH).status == "incomplete"
+    first, hosts.wanted = place(given).name, "newer"
     session.start(given, WISH)
-    first = place(given).name
-    session.start(given, WISH)
-    with pytest.raises(RigError, match="newer rollout"):
-        session.rollback(given, first)
+    for verb in (session.resume, session.abort):
+        with pytest.raises(RigError, match="a newer rollout has come since"):
+            verb(given, first)
     assert State.read(places.find(given.root, first)).id == first
+
+
+def two(given: Session, hosts: Fleet, monkeypatch: pytest.MonkeyPatch, second: Start) -> tuple[str, State]:
+    """A rollout over all hosts and one after it, to another release; the id of the first, the state of the second."""
+    names = iter(["20260101T000000Z-00000000", "20260101T000001Z-00000000"])
+    monkeypatch.setattr(places, "new_run", lambda: next(names))
+    first = session.start(given, WISH).id
+    hosts.wanted = "newer"
+    return first, session.start(given, second)
+
+
+def test_an_older_rollout_is_taken_back_while_a_newer_one_changed_others(
+    given: Session, hosts: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.hosts["d"] = Machinery()
+    first, newer = two(given, hosts, monkeypatch, Start([Wave("canary", ["d"])], {"canary": 1}, {}))
+    assert newer.status == "done"
+    assert session.rollback(given, first).status == "rolled-back"
+    assert {name: host.release for name, host in hosts.hosts.items()} == dict.fromkeys("abc", "old") | {"d": "newer"}
+
+
+def test_an_older_rollout_is_not_taken_back_where_a_newer_one_changed_its_hosts(
+    given: Session, hosts: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, newer = two(given, hosts, monkeypatch, Start([Wave("canary", ["b"])], {"canary": 1}, {}))
+    with pytest.raises(RigError, match="a newer rollout has changed b") as told:
+        session.rollback(given, first)
+    assert newer.id in told.value.why
+    assert session.rollback(given, None).status == "rolled-back"
+    with pytest.raises(RigError, match="a newer rollout has changed b"):
+        session.rollback(given, first)
+    assert State.read(places.find(given.root, first)).status == "done"
+
+
+def test_an_older_rollout_on_its_way_back_holds_up_a_new_one_until_it_is_gone_on_with(
+    given: Session, hosts: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.hosts["d"] = Machinery()
+    first, _ = two(given, hosts, monkeypatch, Start([Wave("canary", ["d"])], {"canary": 1}, {}))
+    hosts.steps, hosts.kill_at = 0, 2
+    with pytest.raises(Killed):
+        session.rollback(given, first)
+    hosts.kill_at = -1
+    with pytest.raises(RigError, match="on its way back") as told:
+        session.start(given, WISH)
+    assert first in told.value.fix
+    assert session.resume(given, first).status == "rolled-back"
+
+
+def test_a_way_back_of_nothing_leaves_the_status(given: Session, hosts: Fleet) -> None:
+    hosts.wanted = "old"
+    assert session.start(given, WISH).status == "done"
+    with pytest.raises(RigError, match="nothing to take back"):
+        session.rollback(given, None)
+    assert State.read(place(given)).status == "done"
 
 
 def test_of_two_the_second_is_told_who_holds_the_fleet(given: Session) -> None:

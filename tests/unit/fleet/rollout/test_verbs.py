@@ -109,7 +109,7 @@ def test_what_changes_all_hosts_waits_for_a_rollout(
     project: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     with fleet_lock(project, "start"):
-        assert rig(project, verb, "--all", "--yes") == 3
+        assert rig(project, verb, "--all", "--yes") == 2
     assert "a rollout of this project is running" in capsys.readouterr().err
 
 
@@ -131,3 +131,40 @@ def test_a_page_replaces_no_file_of_the_user_s(project: Path) -> None:
     for _ in range(2):
         assert rig(project, "rollout", "status", "--html", str(page)) == 0
     assert "Rollout" in page.read_text()
+
+
+def test_a_rollout_that_runs_refuses_a_second_as_input(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with fleet_lock(project, "start"):
+        assert rig(project, "rollout", "start", "--all", "--yes") == 2
+    assert "a rollout of this project is running" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["resume", "abort", "rollback"])
+@pytest.mark.parametrize("name", [[], ["nix"]])
+def test_the_rollout_is_found_before_anybody_is_asked(
+    project: Path, capsys: pytest.CaptureFixture[str], verb: str, name: list[str]
+) -> None:
+    assert rig(project, "rollout", verb, *name) == 2
+    assert "this project has no rollout" in capsys.readouterr().err
+    rolled(project)
+    assert rig(project, "rollout", verb, "nix") == 2
+    said = capsys.readouterr().err
+    assert "there is no rollout 'nix'" in said
+    assert "give --yes" not in said
+
+
+def test_the_question_of_a_way_back_names_the_rollout_and_its_hosts(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rolled(project)
+    assert rig(project, "rollout", "rollback") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"the rollout {places.find(project, None).name} is taken back: 2 hosts go back (b, a)" in said
+
+
+def test_a_rollout_that_changed_nothing_is_not_taken_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rolled(project, a=Machinery(release="new"), b=Machinery(release="new"))
+    assert rig(project, "rollout", "rollback", "--yes") == 2
+    assert "nothing to take back" in capsys.readouterr().err
+    assert rig(project, "rollout", "status", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "done"
