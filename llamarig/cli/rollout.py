@@ -105,10 +105,10 @@ def resume(
     as_json: _Json = False,
 ) -> None:
     """Go on: after a pause, when it was cut off, or with hosts that were left for later."""
-    from llamarig.cli.context import project_root
+    from llamarig.cli.context import overlay, project_root
     from llamarig.fleet.rollout import refuse, session
 
-    found = refuse.may(project_root(), "resume", name)
+    found = refuse.may(project_root(), "resume", name, overlay())
     if not yes:
         _ask(f"the rollout {found.id} goes on; services that change are restarted")
     with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
@@ -125,12 +125,12 @@ def abort(
     as_json: _Json = False,
 ) -> None:
     """End it: hosts in the middle are brought to an end, no other is begun."""
-    from llamarig.cli.context import project_root
+    from llamarig.cli.context import overlay, project_root
     from llamarig.fleet.rollout import refuse, session
 
     told = session.ask_to_abort(project_root(), name)
     if told is None:
-        found = refuse.may(project_root(), "abort", name)
+        found = refuse.may(project_root(), "abort", name, overlay())
         if not yes:
             _ask(f"the rollout {found.id} ends; hosts in the middle are finished, services that change are restarted")
         with _driving(break_lock, ask_become_pass) as given:
@@ -147,10 +147,10 @@ def rollback(
     as_json: _Json = False,
 ) -> None:
     """Take back what this rollout changed, the last first, each host to its own former release."""
-    from llamarig.cli.context import project_root
+    from llamarig.cli.context import overlay, project_root
     from llamarig.fleet.rollout import refuse, session
 
-    found = refuse.may(project_root(), "rollback", name)
+    found = refuse.may(project_root(), "rollback", name, overlay())
     if not yes:
         _ask(refuse.to_take_back(found))
     with _driving(break_lock, ask_become_pass) as given:
@@ -181,7 +181,7 @@ def _ask(what: str) -> None:
 def _driving(break_lock: bool, ask_become_pass: bool, *, ignore_use: bool = False) -> Iterator[Session]:
     """A session with the live view; what a Ctrl-C leaves behind is said."""
     from llamarig.cli.apply import become_password
-    from llamarig.cli.context import err, project_root
+    from llamarig.cli.context import err, overlay, project_root
     from llamarig.cli.rollout_view import show_key
     from llamarig.converge.apply import Options
     from llamarig.converge.private import private_directory
@@ -190,12 +190,12 @@ def _driving(break_lock: bool, ask_become_pass: bool, *, ignore_use: bool = Fals
     from llamarig.fleet.view import RolloutView
 
     with private_directory() as private:
-        password = become_password(private) if ask_become_pass else None
+        password, laid = become_password(private) if ask_become_pass else None, overlay()
         options = Options(break_lock=break_lock, become_password_file=password)
         try:
             with RolloutView(err(), show_key) as view:
-                gate = no_gate if ignore_use else UseGate(project_root(), options, view.event)
-                yield Session(project_root(), options, sink=view.event, watch=view.state, gate=gate)
+                gate = no_gate if ignore_use else UseGate(project_root(), options, view.event, laid)
+                yield Session(project_root(), options, sink=view.event, watch=view.state, gate=gate, overlay=laid)
         except KeyboardInterrupt:
             raise RigError(
                 what="interrupted; hosts that were being changed may be half changed",

@@ -29,6 +29,7 @@ def plan(
     hosts: Annotated[list[str] | None, typer.Argument(help="Hosts, by the `host:` of their specs.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
     label: Annotated[list[str] | None, typer.Option("--label", help=LABEL)] = None,
+    canary: Annotated[int | None, typer.Option("--canary", min=0, help="Hosts that go first, alone.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Look at all hosts and say what a rollout would do, in which waves; nothing is touched."""
@@ -41,10 +42,12 @@ def plan(
 
     # Nothing here makes cycles, and looking for some is a sixth of a fleet's plan.
     gc.disable()
-    chosen = choose(hosts or [], all_ or bool(label and not hosts))
+    chosen = choose(hosts or [], all_ or bool(label and not hosts), "rollout plan")
     if label:
-        chosen = labelled(chosen, label)
+        chosen = labelled(chosen, label, named=bool(hosts))
     policy = policy_of(chosen)
+    if canary is not None:
+        policy = policy.model_copy(update={"canary": canary})
     root = project_root()
     observed = _look(root, chosen)
     made = plan_rollout(root, chosen, observed, policy)
@@ -79,13 +82,14 @@ def _look(root: Path, hosts: list[LoadedHost]) -> dict[str, Observation]:
 
 def _use(root: Path, hosts: list[LoadedHost]) -> dict[str, Use | None]:
     """Which of the hosts that would be changed are in use; nobody waits for anything here."""
+    from llamarig.cli.context import overlay
     from llamarig.converge.apply import Options
     from llamarig.fleet.in_use import UseGate
     from llamarig.fleet.policy import Use
 
     if not hosts:
         return {}
-    asked = UseGate(root, Options()).verdicts([loaded.host for loaded in hosts], wait=False)
+    asked = UseGate(root, Options(), overlay=overlay()).verdicts([loaded.host for loaded in hosts], wait=False)
     return {host: use if isinstance(use, Use) or use is None else Use(_asking(use)) for host, use in asked.items()}
 
 
@@ -97,7 +101,9 @@ def _print(made: FleetPlan) -> None:
     from rich.markup import escape
 
     from llamarig.cli.context import out
+    from llamarig.cli.host_error import complain
     from llamarig.cli.rows import print_rows
+    from llamarig.compare.text import printable
 
     for wave in made.waves:
         out().print(f"[bold]{escape(wave.name)}[/]")
@@ -105,8 +111,25 @@ def _print(made: FleetPlan) -> None:
     for release, names in made.builds.items():
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - those named
         out().print(f"release [bold]{escape(release)}[/] is built once, for {escape(shown)}", soft_wrap=True)
+    for host in made.hosts.values():
+        for error in host.refusals:
+            complain(host.host, error)
+    for message, fix in made.warnings:
+        out().print(f"[yellow]warning[/] {escape(printable(message, 300))}", soft_wrap=True)
+        out().print(f"[dim]fix:[/]    {escape(printable(fix, 300))}", soft_wrap=True)
     counts = [f"{count} {words}" for verdict, (_, words) in _TONES.items() if (count := made.count(verdict))]
-    out().print(f"{len(made.hosts)} hosts in {len(made.waves)} waves: {', '.join(counts)}")
+    out().print(f"{_in_waves(made)}: {', '.join(counts)}")
+
+
+def _in_waves(made: FleetPlan) -> str:
+    """``12 hosts, a canary and 3 waves``."""
+    from llamarig.compare.text import counted
+    from llamarig.fleet.policy.waves import CANARY
+
+    first = [wave for wave in made.waves if wave.name == CANARY]
+    later = len(made.waves) - len(first)
+    parts = [*(["a canary"] if first else []), *([counted(later, "wave")] if later else [])]
+    return f"{counted(len(made.hosts), 'host')}, {' and '.join(parts)}"
 
 
 def _row(host: HostPlan) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llamarig.converge.apply import Options, prepare
 from llamarig.converge.events import Sink
@@ -17,6 +17,9 @@ from llamarig.fleet.policy.busy import Rules, Use, busy, rules_of
 from llamarig.prove import probe_services
 from llamarig.spec.load import load_project
 from llamarig.spec.rollout import Rollout
+
+if TYPE_CHECKING:
+    from llamarig.spec.overlay import Overlay
 
 PLAYBOOK = "busy"
 _NOT_SENT = frozenset({"llamarig_wanted", "llamarig_probe"})
@@ -84,8 +87,8 @@ def _idle(run: Run, host: str) -> Mapping[str, Any] | RigError:
 class UseGate:
     """Asked of hosts that are to be changed: why one must not be now. It reads their specs as they are then."""
 
-    def __init__(self, root: Path, options: Options, sink: Sink | None = None) -> None:
-        self._root, self._options, self._sink = root, options, sink
+    def __init__(self, root: Path, options: Options, sink: Sink | None = None, overlay: Overlay | None = None) -> None:
+        self._root, self._options, self._sink, self.overlay = root, options, sink, overlay
 
     def __call__(self, hosts: Sequence[str]) -> dict[str, str]:
         """The reason by host, in words; hosts that may be changed are left out."""
@@ -94,7 +97,7 @@ class UseGate:
 
     def verdicts(self, hosts: Sequence[str], *, wait: bool = True) -> dict[str, Verdict]:
         """What stands against changing each host; without ``wait`` nobody waits for running requests."""
-        project = load_project(self._root)
+        project = load_project(self._root, self.overlay)
         chosen = [project.named(name) for name in hosts]
         with private_directory() as private:
             try:

@@ -30,6 +30,7 @@ from llamarig.spec.load import load_project
 
 if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
+    from llamarig.spec.overlay import Overlay
 
 _WANTED = "wanted"
 _ENDING_S = 30.0
@@ -40,9 +41,18 @@ _MOST_NAMES = 20
 class AnsibleHands:
     """Works on the hosts of one project; ``place`` is the rollout's directory, ``private`` one of mode 0700."""
 
-    def __init__(self, root: Path, place: Path, private: Path, options: work.Options, sink: Sink) -> None:
+    def __init__(  # noqa: PLR0913 - what every call needs, given once
+        self,
+        root: Path,
+        place: Path,
+        private: Path,
+        options: work.Options,
+        sink: Sink,
+        *,
+        overlay: Overlay | None = None,
+    ) -> None:
         self._root, self._place, self._private = root, place, private
-        self._options, self._sink = options, sink
+        self._options, self._sink, self._overlay = options, sink, overlay
         self._hosts: dict[str, work.HostApply] = {}
         self._loaded: dict[str, LoadedHost] = {}
         self._runs = itertools.count()
@@ -53,7 +63,7 @@ class AnsibleHands:
 
     def load(self, hosts: Sequence[str]) -> dict[str, Pin | RigError]:
         """Read the specs again and plan them."""
-        project = load_project(self._root)
+        project = load_project(self._root, self._overlay)
         private = self._own_directory()
         found: dict[str, Pin | RigError] = {}
         for name in hosts:
@@ -75,7 +85,7 @@ class AnsibleHands:
         """Take what was kept for the host in the place of what its spec says now."""
         try:
             kept = json.loads((self._place / _WANTED / f"{host}.json").read_bytes())
-            loaded = self._loaded[host] = load_project(self._root).named(host)
+            loaded = self._loaded[host] = load_project(self._root, self._overlay).named(host)
             wanted = wanted_from_json(kept)
             variables = host_variables(self._root, loaded, wanted, self._own_directory())
         except (OSError, ValueError) as error:
@@ -122,8 +132,8 @@ class AnsibleHands:
         chosen = [self._hosts[name] for name in hosts]
         for host in chosen:
             host.error, host.decision, host.observed = None, None, {}
-        woken = wake_sleepers(self.loaded(hosts))
-        work.look(chosen, self._own_directory())
+        woken = wake_sleepers(self.loaded(hosts), self._sink)
+        work.look(chosen, self._own_directory(), sink=self._sink)
         for host in chosen:
             if host.error is not None and host.host in woken:
                 host.error = with_waking(host.error, woken[host.host])

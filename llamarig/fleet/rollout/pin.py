@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llamarig.spec.host import HostSpec
+    from llamarig.spec.overlay import Overlay
 
 _PROVEN = ("host", "system", "files", "models", "services", "cards", "power", "driver")
 """Parts of a wanted state that say what runs. How a release gets onto the host is left out: one that was built
@@ -23,6 +24,11 @@ def _digest(value: Any) -> str:
 def spec_digest(spec: HostSpec) -> str:
     """sha256 over a loaded spec, defaults of the fleet included; comments and order do not count."""
     return _digest(spec.model_dump(mode="json"))
+
+
+def overlay_digest(overlay: Overlay) -> str:
+    """sha256 over the host of an overlay and what stands in there; reasons do not count."""
+    return _digest([overlay.host, [[list(each.key), each.value.data()] for each in overlay.replaced]])
 
 
 def wanted_digest(wanted: Mapping[str, Any]) -> str:

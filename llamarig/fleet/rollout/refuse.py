@@ -8,14 +8,16 @@ from pathlib import Path
 from llamarig.errors import RigError
 from llamarig.fleet.rollout import journal, places, state
 from llamarig.fleet.rollout.back import changed
+from llamarig.fleet.rollout.pin import overlay_digest
 from llamarig.fleet.rollout.state import State
+from llamarig.spec.overlay import Overlay
 
 _UNFINISHED = (state.RUNNING, state.PAUSED, state.ROLLING_BACK)
 _NAMED = 5
 """Hosts that a message names."""
 
 
-def may(root: Path, verb: str, name: str | None) -> State:
+def may(root: Path, verb: str, name: str | None, overlay: Overlay | None = None) -> State:
     """The rollout that ``resume``, ``abort`` or ``rollback`` would work on; :class:`RigError` when it must not."""
     place = places.find(root, name)
     told = State.read(place)
@@ -31,7 +33,24 @@ def may(root: Path, verb: str, name: str | None) -> State:
         raise over(told)
     elif told.status != state.ROLLING_BACK:
         _refuse_newer(root, place, verb)
+    _refuse_other_overlay(told, verb, overlay)
     return told
+
+
+def _refuse_other_overlay(told: State, verb: str, overlay: Overlay | None) -> None:
+    """What was laid on a spec at the start says where that host is and what it becomes: it stays so to the end."""
+    begun = told.options.get("overlay") or {}
+    if begun.get("digest") == (None if overlay is None else overlay_digest(overlay)):
+        return
+    if not begun:
+        fix = f"llamarig rollout {verb} {told.id}, without --overlay"
+        raise RigError("this rollout was begun without an overlay", told.id, fix=fix)
+    raise RigError(
+        what="this rollout was begun with another overlay" if overlay else "this rollout was begun with an overlay",
+        where=told.id,
+        why=f"the values of {begun.get('path')} stood in for those of a spec",
+        fix=f"llamarig --overlay {begun.get('path')} rollout {verb} {told.id}, with that file as it was",
+    )
 
 
 def _refuse_newer(root: Path, place: Path, verb: str) -> None:

@@ -20,7 +20,9 @@ from llamarig.fleet.rollout.back import Back, changed
 from llamarig.fleet.rollout.hands import Hands, Pin
 from llamarig.fleet.rollout.lock import fleet_lock, holder
 from llamarig.fleet.rollout.machine import Gate, Log, Machine, Watch
+from llamarig.fleet.rollout.pin import overlay_digest
 from llamarig.fleet.rollout.state import State
+from llamarig.spec.overlay import Overlay
 
 
 def no_gate(_hosts: Sequence[str]) -> dict[str, str]:
@@ -50,12 +52,14 @@ class Session:
     watch: Watch = silent
     gate: Gate = no_gate
     make_hands: MakeHands | None = None
+    overlay: Overlay | None = None
+    """Laid on the spec that it names, as by every other verb."""
 
     def hands(self, place: Path, private: Path) -> Hands:
         """The layer below."""
         if self.make_hands is not None:
             return self.make_hands(self.root, place, private)
-        return AnsibleHands(self.root, place, private, self.options, self.sink)
+        return AnsibleHands(self.root, place, private, self.options, self.sink, overlay=self.overlay)
 
 
 @dataclass(frozen=True)
@@ -89,21 +93,22 @@ def start(session: Session, wish: Start) -> State:
             raise RigErrors(errors)
         places.make(place)
         log = Log(journal.Journal.create(place / journal.FILE), session.watch)
-        log.tell(_first(place.name, wish, pins))
+        log.tell(_first(place.name, wish, pins, session.overlay))
         with _closing(log):
             Machine(log, hands, place, session.gate).forward(pins)
         return log.state
 
 
-def _first(name: str, wish: Start, pins: dict[str, Pin | RigError]) -> journal.Record:
+def _first(name: str, wish: Start, pins: dict[str, Pin | RigError], overlay: Overlay | None) -> journal.Record:
     facts = controller_facts()
+    laid = {} if overlay is None else {"overlay": {"path": str(overlay.path), "digest": overlay_digest(overlay)}}
     return {
         "event": "rollout-started",
         "id": name,
         "by": f"{facts['who']}@{facts['from']}",
         "llamarig": __version__,
         "policy": wish.policy,
-        "options": wish.options,
+        "options": {**wish.options, **laid},
         "waves": [{"name": wave.name, "hosts": wave.hosts} for wave in wish.waves],
         "hosts": {
             host: {"spec": pin.spec, "wanted": pin.wanted, "to-release": pin.release}
@@ -192,7 +197,7 @@ def driver(root: Path, told: State) -> dict[str, Any] | None:
 @contextmanager
 def _open(session: Session, verb: str, name: str | None) -> Iterator[tuple[Log, Hands, Path]]:
     with fleet_lock(session.root, verb, name), private_directory() as private:
-        refuse.may(session.root, verb, name)
+        refuse.may(session.root, verb, name, session.overlay)
         place = places.find(session.root, name)
         log = Log(journal.Journal.open(place / journal.FILE), session.watch)
         with _closing(log):

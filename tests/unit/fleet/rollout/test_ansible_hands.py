@@ -13,9 +13,13 @@ import yaml
 from llamarig.converge.apply import Options
 from llamarig.converge.private import private_directory
 from llamarig.converge.run import HostOutcome, Run
+from llamarig.converge.wanted import wanted_for
 from llamarig.errors import RigError
 from llamarig.fleet.rollout.ansible import AnsibleHands, _result
 from llamarig.fleet.rollout.hands import Pin
+from llamarig.fleet.rollout.pin import wanted_digest
+from llamarig.spec.load import load_project
+from llamarig.spec.overlay import read_overlay
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -148,3 +152,21 @@ def test_an_ansible_that_ended_before_a_host_was_begun_is_an_error() -> None:
     result = _result("here", Run(1, {"here": HostOutcome()}, "no such plugin"), 1.0)
     assert result.error is not None
     assert "no such plugin" in result.error.why
+
+
+def test_an_overlay_stands_in_whenever_specs_are_read(project: Path) -> None:
+    laid = project / "laid.yml"
+    entry = {"key": "services.chat.context", "value": 2048, "reason": "a small machine", "unproven": ""}
+    laid.write_text(yaml.safe_dump({"schema-version": 1, "host": "here", "replace": [entry]}))
+    with private_directory() as private:
+        plain = AnsibleHands(project, project / "r", private, Options(), lambda _event: None).load(["here", "gone"])
+        (private / "laid").mkdir()
+        hands = AnsibleHands(
+            project, project / "r", private / "laid", Options(), lambda _event: None, overlay=read_overlay(laid)
+        )
+        pins = hands.load(["here", "gone"])
+        wanted = wanted_for(project, load_project(project, read_overlay(laid)).named("here"))
+    assert pins["gone"] == plain["gone"]
+    assert pins["here"] != plain["here"]
+    assert isinstance(pins["here"], Pin)
+    assert pins["here"].wanted == wanted_digest(wanted.to_json())

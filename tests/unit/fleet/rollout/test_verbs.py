@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from llamarig.cli import main
+from llamarig.fleet.in_use import UseGate
 from llamarig.fleet.rollout import control, places, session
 from llamarig.fleet.rollout.lock import fleet_lock
 from llamarig.fleet.rollout.session import Session, Start
-from llamarig.fleet.rollout.state import Wave
+from llamarig.fleet.rollout.state import State, Wave
+from llamarig.spec.overlay import read_overlay
 from tests.unit.fleet.rollout.stand_in import Fleet, Killed, Machinery
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -168,3 +171,50 @@ def test_a_rollout_that_changed_nothing_is_not_taken_back(project: Path, capsys:
     assert "nothing to take back" in capsys.readouterr().err
     assert rig(project, "rollout", "status", "--json") == 0
     assert json.loads(capsys.readouterr().out)["status"] == "done"
+
+
+def laid(project: Path, context: int) -> str:
+    path = project / f"laid-{context}.yml"
+    entry = {"key": "services.chat.context", "value": context, "reason": "a small machine", "unproven": ""}
+    path.write_text(yaml.safe_dump({"schema-version": 1, "host": "a", "replace": [entry]}))
+    return str(path)
+
+
+def test_a_start_takes_the_overlay_that_it_is_given(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Session] = []
+    begin = session.start
+
+    def start(with_it: Session, wish: Start) -> State:
+        given.append(with_it)
+        hosts = Fleet({"a": Machinery(), "b": Machinery()})
+        return begin(replace(with_it, make_hands=lambda _r, _p, _s: hosts, gate=session.no_gate), wish)
+
+    monkeypatch.setattr(session, "start", start)
+    assert rig(project, "--overlay", laid(project, 2048), "rollout", "start", "--all", "--yes") == 0
+    (one,) = given
+    assert one.overlay is not None
+    assert one.overlay.host == "a"
+    assert isinstance(one.gate, UseGate)
+    assert one.gate.overlay is one.overlay
+
+
+def test_a_rollout_goes_on_with_the_overlay_that_it_was_begun_with(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, other = laid(project, 2048), laid(project, 1024)
+    hosts = Fleet({"a": Machinery(), "b": Machinery()})
+    session.start(Session(project, make_hands=lambda _r, _p, _s: hosts, overlay=read_overlay(Path(first))), WISH)
+    assert rig(project, "rollout", "rollback", "--yes") == 2
+    said = capsys.readouterr().err
+    assert "begun with an overlay" in said
+    assert f"llamarig --overlay {first} rollout rollback" in " ".join(said.split())
+    assert rig(project, "--overlay", other, "rollout", "rollback", "--yes") == 2
+    assert "begun with another overlay" in capsys.readouterr().err
+    assert rig(project, "--overlay", first, "rollout", "rollback") == 2
+    assert "give --yes" in capsys.readouterr().err
+
+
+def test_a_rollout_without_an_overlay_takes_none_later(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rolled(project)
+    assert rig(project, "--overlay", laid(project, 2048), "rollout", "rollback", "--yes") == 2
+    assert "begun without an overlay" in capsys.readouterr().err
