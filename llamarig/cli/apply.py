@@ -37,7 +37,7 @@ def apply(
     if all_ and not check:
         # It would walk past the waves of a rollout that runs. Single hosts have locks of their own.
         refuse_while_rolling(project_root())
-    loaded = choose(hosts or [], all_)
+    loaded = choose(hosts or [], all_, "apply")
     progress = Progress()
     with work.private_directory() as private:
         options = work.Options(

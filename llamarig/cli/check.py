@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _INVENTORY = "inventory"
 _ERROR = "[red]error[/]  "
+_WARNING = "[yellow]warning[/]"
 
 
 def check(
@@ -60,6 +61,7 @@ def _chosen(paths: list[Path]) -> Project:
         else:
             part = Project(project_root(), [load().named(str(path))])
         whole.errors += [each for each in part.errors if each not in whole.errors]
+        whole.warnings += [each for each in part.warnings if each not in whole.warnings]
         known = {host.path for host in whole.hosts}
         whole.hosts += [host for host in part.hosts if host.path not in known]
     return whole
@@ -68,6 +70,7 @@ def _chosen(paths: list[Path]) -> Project:
 def _load(path: Path) -> Project:
     from llamarig.cli.context import overlay
     from llamarig.spec.load import load_files, load_project
+    from llamarig.spec.natural import natural_path
 
     laid = overlay()
     if not path.exists():
@@ -78,7 +81,7 @@ def _load(path: Path) -> Project:
     if path.is_dir():
         if inventory is None or (path / _INVENTORY).is_dir():
             return load_project(path, laid)
-        return load_files(inventory.parent, sorted(path.rglob("*.yml")), inventory, laid)
+        return load_files(inventory.parent, sorted(path.rglob("*.yml"), key=natural_path), inventory, laid)
     top = inventory if inventory is not None else path.parent
     return load_files(top.parent if inventory is not None else top, [path], top, laid)
 
@@ -106,6 +109,8 @@ def _as_json(project: Project) -> dict[str, Any]:
     }
     if project.errors:
         data["errors"] = [_problem(each) for each in project.errors]
+    if project.warnings:
+        data["warnings"] = [_problem(each) for each in project.warnings]
     return data
 
 
@@ -166,15 +171,15 @@ def _sorted(project: Project) -> tuple[dict[Path, list[tuple[SpecProblem, str]]]
 
 
 def _problems(project: Project) -> list[tuple[list[SpecProblem], str]]:
-    found = [(project.errors, _ERROR)]
+    found = [(project.errors, _ERROR), (project.warnings, _WARNING)]
     for host in project.hosts:
-        found += [(host.errors, _ERROR), (host.warnings, "[yellow]warning[/]"), (host.notes, "[dim]note[/]   ")]
+        found += [(host.errors, _ERROR), (host.warnings, _WARNING), (host.notes, "[dim]note[/]   ")]
     return found
 
 
 def _summary(project: Project, seen: set[SpecProblem]) -> str:
     bad: list[LoadedHost] = [host for host in project.hosts if host.errors]
-    warnings = {each for host in project.hosts for each in host.warnings}
+    warnings = {*project.warnings, *(each for host in project.hosts for each in host.warnings)}
     notes = {each for host in project.hosts for each in host.notes}
     errors = len(seen) - len(warnings) - len(notes)
     noted = f", {_count(len(notes), 'note')}" if notes else ""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost, Project
 
 
-def choose(hosts: list[str], all_: bool) -> list[LoadedHost]:
+def choose(hosts: list[str], all_: bool, verb: str) -> list[LoadedHost]:
     """The named hosts of the project, or all of them, each with what is wrong with its spec.
 
     Every entry has a name of its own: a spec that says none, or one that another says too, goes by the name of its
@@ -20,10 +20,9 @@ def choose(hosts: list[str], all_: bool) -> list[LoadedHost]:
     passed over in silence. Raises :class:`RigError` when none or an unknown host is named, and
     :class:`~llamarig.errors.RigErrors` with every error when not one of the chosen specs is without.
     """
-    from llamarig.cli.context import load
+    from llamarig.cli.context import hosts_or_all, load
 
-    if bool(hosts) == all_:
-        raise RigError(what="name one or more hosts, or give --all", fix="for example: llamarig plan demo")
+    hosts_or_all(hosts, all_, verb)
     project = load()
     chosen = [*project.hosts, *_strays(project)] if all_ else [project.named(name) for name in dict.fromkeys(hosts)]
     if all(loaded.errors for loaded in chosen):
@@ -31,10 +30,11 @@ def choose(hosts: list[str], all_: bool) -> list[LoadedHost]:
     return _told_apart(project, chosen)
 
 
-def labelled(hosts: list[LoadedHost], labels: list[str]) -> list[LoadedHost]:
+def labelled(hosts: list[LoadedHost], labels: list[str], *, named: bool = False) -> list[LoadedHost]:
     """Those that carry every label, each given as ``NAME=VALUE``; one whose spec has errors stays, to be told.
 
-    Raises :class:`RigError` when one is no such pair, and when no host carries all of them.
+    ``named``: they were named one by one. Raises :class:`RigError` when one is no such pair, and when no host of them
+    carries all.
     """
     wanted = {}
     for label in labels:
@@ -43,7 +43,9 @@ def labelled(hosts: list[LoadedHost], labels: list[str]) -> list[LoadedHost]:
             raise RigError(what=f"--label {label} gives no value", fix="for example: --label room=studio")
         wanted[name] = value
     if not any(each.spec is not None and wanted.items() <= each.spec.labels.items() for each in hosts):
-        raise RigError(what=f"no host carries {' and '.join(labels)}", fix="`labels` in a host's spec says what it has")
+        whose = "none of the named hosts" if named else "no host"
+        fix = "`labels` in a host's spec says what it has" + ("; leave the names out to ask all hosts" if named else "")
+        raise RigError(what=f"{whose} carries {' and '.join(labels)}", fix=fix)
     return [each for each in hosts if each.spec is None or wanted.items() <= each.spec.labels.items()]
 
 

@@ -58,13 +58,14 @@ def load() -> Project:
     """
     from rich.markup import escape
 
+    from llamarig.compare.text import counted
     from llamarig.spec.load import load_project
 
     given = overlay()
     project = load_project(project_root(), given)
     if given is not None:
         project.named(given.host)
-        told = f"overlay: {given.path} stands in for {len(given.replaced)} values of {given.host}"
+        told = f"overlay: {given.path} stands in for {counted(len(given.replaced), 'value')} of {given.host}"
         err().print(f"[yellow]{escape(told)}[/]", soft_wrap=True)
     return project
 
@@ -108,12 +109,20 @@ def printed() -> bool:
     return _printed
 
 
-def select(hosts: list[str], all_: bool) -> list[LoadedHost]:
+def hosts_or_all(hosts: list[str], all_: bool, verb: str) -> None:
+    """Raise :class:`RigError` for neither and for both, with the verb and what comes before its hosts as an example."""
+    if hosts and all_:
+        fix = f"leave one of them out, for example: llamarig {verb} {hosts[0]}"
+        raise RigError(what="hosts are named, and --all is given too", fix=fix)
+    if not hosts and not all_:
+        raise RigError(what="name one or more hosts, or give --all", fix=f"for example: llamarig {verb} demo")
+
+
+def select(hosts: list[str], all_: bool, verb: str) -> list[LoadedHost]:
     """The named hosts of the project, or all of them; every one is valid.
 
     Raises :class:`RigError` when none or an unknown one is named, and
     :class:`~llamarig.errors.RigErrors` with every error of the chosen specs.
     """
-    if bool(hosts) == all_:
-        raise RigError(what="name one or more hosts, or give --all", fix="for example: llamarig plan demo")
+    hosts_or_all(hosts, all_, verb)
     return load().valid(None if all_ else hosts)

@@ -37,7 +37,7 @@ def diff(
     """Exit 1 when there is something to do, 3 when a host cannot be looked at."""
     from llamarig.cli.looked import complain, emit, look
 
-    looked = look(hosts or [], all_, deep=deep)
+    looked = look(hosts or [], all_, "diff", deep=deep)
     if json_:
         emit([document(each) for each in looked])
     for each in looked:

@@ -73,7 +73,7 @@ def _hosts(hosts: list[str], all_: bool, save: Path | None) -> dict[str, list[Di
     from llamarig.prove.doctor import examine
     from llamarig.prove.doctor.bundle import read_bundle
 
-    chosen = select(hosts, all_)
+    chosen = select(hosts, all_, "doctor")
     if save is not None and len(chosen) != 1:
         raise RigError(what="--save writes the words of one host", fix="name one host")
     found: dict[str, list[Diagnosis] | RigError] = {}

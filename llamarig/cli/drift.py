@@ -29,7 +29,7 @@ def drift(
 
     if yes and not fix:
         raise RigError(what="--yes is given without --fix", fix="add --fix, or leave --yes away")
-    seen = looked.look(hosts or [], all_, deep=deep)
+    seen = looked.look(hosts or [], all_, "drift", deep=deep)
     found = [of_host(each) for each in seen]
     code = max(each.code for each in seen)
     fixed: Fixed | None = None
@@ -39,7 +39,7 @@ def drift(
         if not json_:
             show(found)
         fixed = mend([host.host for host in found if host.differences], deep=deep, yes=yes, quiet=json_)
-        again = {each.host: each for each in looked.look(fixed.hosts, False, deep=deep)} if fixed.hosts else {}
+        again = {each.host: each for each in looked.look(fixed.hosts, False, "drift", deep=deep)} if fixed.hosts else {}
         seen = [again.get(each.host, each) for each in seen]
         found = [of_host(each) for each in seen]
         code = max(fixed.code, *(each.code for each in seen))

@@ -36,7 +36,7 @@ def mend(hosts: list[str], *, deep: bool, yes: bool, quiet: bool) -> Fixed:
     progress = Progress()
     with work.private_directory() as private:
         options = work.Options(deep=deep)
-        prepared = work.prepare(project_root(), choose(hosts, False), private, options)
+        prepared = work.prepare(project_root(), choose(hosts, False, "drift --fix"), private, options)
         say_refused(prepared)
         work.look(prepared, private)
         if not quiet:

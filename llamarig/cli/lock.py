@@ -37,7 +37,7 @@ def lock(
 
         lock_known(hosts or [], all_=all_, check=check, offline=offline, json_=json_)
         return
-    root, chosen = project_root(), select(hosts or [], all_)
+    root, chosen = project_root(), select(hosts or [], all_, "lock")
     finder = Finder(root, Shelf.default(), _progress(), offline, asker(root, chosen))
     try:
         found = lock_hosts(root, chosen, finder)

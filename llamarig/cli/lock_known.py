@@ -22,7 +22,7 @@ def lock_known(hosts: list[str], *, all_: bool, check: bool, offline: bool, json
 
     if offline:
         raise RigError(what="the hub cannot be asked offline", fix="leave --offline or --known-files out")
-    chosen = select(hosts, all_) if hosts or all_ else []
+    chosen = select(hosts, all_, "lock --known-files") if hosts or all_ else []
     http = client(pip_config())
     try:
         found = refresh(project_root(), [loaded.spec for loaded in chosen if loaded.spec is not None], Hub(http))

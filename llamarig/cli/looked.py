@@ -33,14 +33,14 @@ class Looked:
         return host_error.error_json(self.error or RigError(what=""))
 
 
-def look(hosts: list[str], all_: bool, *, deep: bool = False) -> list[Looked]:
+def look(hosts: list[str], all_: bool, verb: str, *, deep: bool = False) -> list[Looked]:
     """The chosen hosts in their order; one that cannot be planned, reached or understood carries its error."""
     from llamarig.cli.choose import choose
     from llamarig.cli.context import project_root
     from llamarig.converge.observe import observe_hosts
     from llamarig.converge.wanted import wanted_for
 
-    chosen = choose(hosts, all_)
+    chosen = choose(hosts, all_, verb)
     wanted: dict[str, Wanted] = {}
     errors: dict[str, RigError] = {}
     for loaded in chosen:

@@ -34,8 +34,8 @@ def mirror(
 
     if prune and not all_:
         raise RigError("--prune removes what no spec needs", fix="give --all, or leave --prune out")
-    chosen = select(hosts or [], all_)
-    sources = tuple(select(packages_from, False)) if packages_from else ()
+    chosen = select(hosts or [], all_, f"mirror {directory}")
+    sources = tuple(select(packages_from, False, "mirror")) if packages_from else ()
     options = Options(sources, not no_python, verify, prune)
     report = collect(project_root(), directory.absolute(), chosen, options, _progress())
     if json_:
@@ -47,13 +47,14 @@ def mirror(
 
 def _print(report: Report) -> None:
     from llamarig.cli.context import err, out
+    from llamarig.compare.text import counted
 
     for path in report.damaged:
         out().print(f"damaged or gone: {path}", markup=False)
     for path in report.pruned:
         out().print(f"removed: {path}", markup=False)
-    count = f"{len(report.added)} files fetched" if report.added else "nothing to fetch"
-    size = f"{report.files} files, {report.size / (1 << 20):,.1f} MiB"
+    count = f"{counted(len(report.added), 'file')} fetched" if report.added else "nothing to fetch"
+    size = f"{counted(report.files, 'file')}, {report.size / (1 << 20):,.1f} MiB"
     out().print(f"{report.directory}: {count}; {size}", markup=False)
     out().print(f"sha256 of its SHA256SUMS, to compare at the site: {report.sums}", markup=False)
     for system in report.missing:

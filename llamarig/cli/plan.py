@@ -43,7 +43,7 @@ def plan(
     if solve is not None or service is not None:
         from llamarig.cli.solve import show_solutions, solutions
 
-        specs = [loaded.spec for loaded in select(hosts or [], all_) if loaded.spec is not None]
+        specs = [loaded.spec for loaded in select(hosts or [], all_, "plan") if loaded.spec is not None]
         show_solutions(solutions(specs, root, solve, service), json_)
         return
     found = _planned(root, hosts or [], all_)
@@ -66,7 +66,7 @@ def _planned(root: Path, hosts: list[str], all_: bool) -> list[Planned]:
     from llamarig.plan import plan_each
     from llamarig.spec.problem import combined
 
-    chosen = choose(hosts, all_)
+    chosen = choose(hosts, all_, "plan")
     specs = [loaded.spec for loaded in chosen if loaded.spec is not None]
     plans = iter(plan_each(specs, root))
     found: list[Planned] = [

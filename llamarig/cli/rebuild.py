@@ -35,7 +35,7 @@ def rebuild(
 
     if all_ and not check:
         refuse_while_rolling(project_root())
-    loaded = choose(hosts or [], all_)
+    loaded = choose(hosts or [], all_, "rebuild")
     with work.private_directory() as private:
         options = work.Options(check=check, break_lock=break_lock)
         prepared = job.prepare(project_root(), loaded, private, options, say_refused)

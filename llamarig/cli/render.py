@@ -19,7 +19,7 @@ def render(
     from llamarig.converge.wanted import wanted_for
     from llamarig.render.tree import write_tree
 
-    chosen = select(hosts or [], all_)
+    chosen = select(hosts or [], all_, f"render --out {out_dir}")
     rendered = [wanted_for(project_root(), loaded) for loaded in chosen]
     report = []
     for wanted in rendered:

@@ -33,7 +33,7 @@ def rollback(
 
     if all_:
         refuse_while_rolling(project_root())
-    loaded = choose(hosts or [], all_)
+    loaded = choose(hosts or [], all_, "rollback")
     ways = ways_back(project_root(), loaded, break_lock=break_lock, kernel_only=kernel)
     done = [RolledBack(host, error=way) for host, way in ways.items() if isinstance(way, RigError)]
     ready = [each for each in loaded if not isinstance(ways[each.host], RigError)]

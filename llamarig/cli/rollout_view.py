@@ -8,8 +8,9 @@ from rich.markup import escape
 
 from llamarig.cli.context import err, out
 from llamarig.cli.rows import print_rows
-from llamarig.compare.text import printable
+from llamarig.compare.text import counted, printable
 from llamarig.fleet.rollout.state import HostState, State
+from llamarig.fleet.view.words import counts_words
 
 _COLOURS = {
     "done": "green",
@@ -40,7 +41,7 @@ def detail(host: HostState) -> str:
         return printable(host.reason.partition("\n")[0], 300)
     words = []
     if host.actions and host.phase in ("applying", "done"):
-        words.append(f"{host.actions} action{'' if host.actions == 1 else 's'}")
+        words.append(counted(host.actions, "action"))
     if host.checks:
         words.append(f"{host.checks.get('passed')} of {host.checks.get('of')} checks passed")
     if host.seconds is not None and host.phase != "applying":
@@ -63,3 +64,5 @@ def say(told: State, driver: dict[str, Any] | None) -> None:
         out().print(f"  {escape(wave.name)}")
         rows = [[escape(name), phase(told.hosts[name]), escape(detail(told.hosts[name]))] for name in wave.hosts]
         print_rows(rows, indent=4)
+    if told.hosts:
+        out().print(f"  {counted(len(told.hosts), 'host')}: {escape(counts_words(told))}")

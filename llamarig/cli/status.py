@@ -19,7 +19,7 @@ def status(
     from llamarig.cli.looked import complain, emit, look
     from llamarig.errors import ExitCode
 
-    looked = look(hosts or [], all_)
+    looked = look(hosts or [], all_, "status")
     if json_:
         emit([document(each) for each in looked])
     for each in looked:

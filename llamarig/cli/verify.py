@@ -25,7 +25,7 @@ def verify(
     from llamarig.cli.context import project_root
     from llamarig.prove.hosts import prove_hosts
 
-    proofs = prove_hosts(project_root(), choose(hosts or [], all_), deep=deep, memory=memory)
+    proofs = prove_hosts(project_root(), choose(hosts or [], all_, "verify"), deep=deep, memory=memory)
     if json_:
         _print_json(proofs)
     else:

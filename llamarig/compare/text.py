@@ -49,3 +49,8 @@ def _escaped(ch: str) -> str:
 def short_hash(value: object) -> str:
     """The first twelve digits of a hash, or ``unknown``."""
     return f"sha256 {printable(value)[:12]}" if isinstance(value, str) and value else "unknown"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 host``, ``2 hosts``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

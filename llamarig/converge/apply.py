@@ -120,12 +120,13 @@ def _refused(host: str, errors: list[RigError]) -> HostApply:
     return HostApply(host, error=max(errors, key=lambda error: error.code), refused=errors)
 
 
-def look(hosts: list[HostApply], private: Path, *, full: bool = False) -> None:
-    """Observe all hosts at once and decide for each; those that are refused are not looked at."""
+def look(hosts: list[HostApply], private: Path, *, full: bool = False, sink: Sink | None = None) -> None:
+    """Observe all hosts at once and decide for each; those that are refused are not looked at. ``sink`` hears of each
+    when it answers."""
     started = time.monotonic()
     asked = [host for host in hosts if not host.refused]
     light = {host.host: {k: v for k, v in host.variables.items() if k != "llamarig_wanted"} for host in asked}
-    answers = observe_variables(light, private) if light else {}
+    answers = observe_variables(light, private, sink) if light else {}
     for host in asked:
         answer = answers[host.host]
         host.seconds = time.monotonic() - started

@@ -13,6 +13,7 @@ from llamarig.converge.run import HostVariables, Run, run_playbook
 from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
+    from llamarig.converge.events import Sink
     from llamarig.render.wanted import Wanted
     from llamarig.spec.load import LoadedHost
 
@@ -43,9 +44,9 @@ def observe_hosts(
     return {loaded.host: answers[loaded.host] for loaded in hosts}
 
 
-def observe_variables(variables: HostVariables, private: Path) -> dict[str, Observation]:
+def observe_variables(variables: HostVariables, private: Path, sink: Sink | None = None) -> dict[str, Observation]:
     """The same for hosts whose Ansible variables are at hand (``llamarig_probe`` and how to reach them)."""
-    run = run_playbook("observe", variables, private)
+    run = run_playbook("observe", variables, private, sink=sink)
     return {host: _answer(run, host) for host in variables}
 
 

@@ -14,6 +14,7 @@ from llamarig.converge.wanted import plan_for, spec_of, wanted_for
 from llamarig.errors import RigError
 from llamarig.fleet.policy import Use, Wave, waves
 from llamarig.plan.many import on_all_cores
+from llamarig.spec.fleet_labels import uncarried
 
 if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
@@ -41,6 +42,8 @@ class HostPlan:
     """Whether the wanted release has to be built: neither the host nor the controller has it."""
     reason: str = ""
     """Why it is not changed; or every kind of action in words."""
+    refusals: tuple[RigError, ...] = ()
+    """Everything that stands against applying its spec."""
 
     def to_json(self) -> dict[str, Any]:
         """The documented form."""
@@ -52,6 +55,7 @@ class HostPlan:
             "restarts": list(self.restarts),
             "from-release": self.former,
             "to-release": self.release or None,
+            "errors": [{"what": e.what, "where": e.where, "why": e.why, "fix": e.fix} for e in self.refusals],
         }
 
 
@@ -63,6 +67,8 @@ class FleetPlan:
     hosts: dict[str, HostPlan]
     builds: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Release id -> the hosts that wait for it; each is built once."""
+    warnings: tuple[tuple[str, str], ...] = ()
+    """What the policy says to no effect over these hosts, each with a fix."""
 
     def count(self, verdict: Verdict) -> int:
         """How many hosts have that verdict."""
@@ -78,6 +84,7 @@ class FleetPlan:
             "waves": [{"name": wave.name, "hosts": list(wave.hosts)} for wave in self.waves],
             "hosts": {name: host.to_json() for name, host in self.hosts.items()},
             "builds": {release: list(names) for release, names in self.builds.items()},
+            "warnings": [{"message": message, "fix": fix} for message, fix in self.warnings],
         }
 
 
@@ -100,7 +107,9 @@ def plan_rollout(
     for each in by_name.values():
         if each.builds:
             builds.setdefault(each.release, []).append(each.host)
-    made = FleetPlan(waves(labels, policy), by_name, {release: tuple(names) for release, names in builds.items()})
+    idle = tuple((message, fix) for _, message, fix in uncarried([*labels.values()], policy))
+    whole = {release: tuple(names) for release, names in builds.items()}
+    made = FleetPlan(waves(labels, policy), by_name, whole, idle)
     return made if use is None else made.with_use(use)
 
 
@@ -108,14 +117,18 @@ def _planned(root: Path, loaded: LoadedHost, observed: Mapping[str, Observation]
     try:
         return _compared(root, loaded, observed.get(loaded.host))
     except RigError as error:
-        return HostPlan(loaded.host, "refused", reason=_first_line(error))
+        return _refused(loaded.host, [error])
+
+
+def _refused(host: str, errors: Sequence[RigError]) -> HostPlan:
+    return HostPlan(host, "refused", reason=_first_line(errors[0]), refusals=tuple(errors))
 
 
 def _compared(root: Path, loaded: LoadedHost, seen: Observation | None) -> HostPlan:
     spec_of(loaded)
     plan = plan_for(root, loaded)
     if refused := refusals(loaded, plan, root):
-        raise refused[0]
+        return _refused(loaded.host, refused)
     wanted = wanted_for(root, loaded, plan)
     if seen is None or isinstance(seen, RigError):
         why = "nobody has looked at it" if seen is None else _first_line(seen)

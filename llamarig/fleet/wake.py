@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llamarig.errors import RigError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from llamarig.spec.host import HostSpec, Wake
     from llamarig.spec.load import LoadedHost
 
+Tell = Callable[[dict[str, Any]], None]
 _BANNER = b"SSH-"
 _ANSWER_S = 3.0
 """How long one try of SSH may take."""
@@ -87,27 +88,37 @@ def wake_host(wake: Wake, address: str, port: int) -> Woken:
         time.sleep(min(_PAUSE_S, max(0.0, wake.wait_s - now)))
 
 
-def wake_hosts(specs: Mapping[str, HostSpec]) -> dict[str, Woken]:
+def wake_hosts(specs: Mapping[str, HostSpec], tell: Tell | None = None) -> dict[str, Woken]:
     """Wake those hosts that have a ``wake`` section, all at once; the others are not in the answer.
 
+    ``tell`` hears ``waking`` of each before any is woken, and ``woken`` when it answers or is given up.
     One that does not answer here may still be reached by ways that only ssh knows, such as a jump host: whoever looks
     at it next has the last word.
     """
     sleepers = {name: (spec.wake, spec) for name, spec in specs.items() if spec.wake is not None}
     if not sleepers:
         return {}
+
+    def woken(name: str) -> Woken:
+        wake, spec = sleepers[name]
+        try:
+            return wake_host(wake, spec.connection.address or name, spec.connection.port)
+        finally:
+            if tell is not None:
+                tell({"event": "woken", "host": name})
+
+    if tell is not None:
+        for name in sleepers:
+            tell({"event": "waking", "host": name})
     with ThreadPoolExecutor(min(_AT_ONCE, len(sleepers)), thread_name_prefix="wake") as pool:
-        answers = {
-            name: pool.submit(wake_host, wake, spec.connection.address or name, spec.connection.port)
-            for name, (wake, spec) in sleepers.items()
-        }
+        answers = {name: pool.submit(woken, name) for name in sleepers}
         return {name: answer.result() for name, answer in answers.items()}
 
 
-def wake_sleepers(hosts: Sequence[LoadedHost]) -> dict[str, Woken]:
+def wake_sleepers(hosts: Sequence[LoadedHost], tell: Tell | None = None) -> dict[str, Woken]:
     """The same for loaded hosts, less those whose fleet says ``rollout: {wake: false}``."""
     chosen = [each for each in hosts if each.fleet.rollout is None or each.fleet.rollout.wake]
-    return wake_hosts({each.host: each.spec for each in chosen if each.spec is not None})
+    return wake_hosts({each.host: each.spec for each in chosen if each.spec is not None}, tell)
 
 
 def with_waking(error: RigError, woken: Woken) -> RigError:

@@ -10,7 +10,9 @@ from llamarig.errors import RigError, RigErrors
 from llamarig.spec.builders import builder_problems
 from llamarig.spec.fleet import FLEET_FILE, Fleet, read_fleet
 from llamarig.spec.fleet_file import NO_SECTIONS, FleetSections
+from llamarig.spec.fleet_labels import label_warnings
 from llamarig.spec.host import HostSpec
+from llamarig.spec.natural import natural_path
 from llamarig.spec.overlay import Overlay
 from llamarig.spec.problem import SpecProblem
 from llamarig.spec.read_yaml import OUTSIDE, leads_outside, read_file
@@ -48,6 +50,8 @@ class Project:
     hosts: list[LoadedHost]
     errors: list[SpecProblem] = field(default_factory=list)
     """What is wrong with files that belong to no single host."""
+    warnings: list[SpecProblem] = field(default_factory=list)
+    """What such a file says to no effect."""
 
     @property
     def headers_dir(self) -> Path:
@@ -102,12 +106,12 @@ def load_project(root: Path, overlay: Overlay | None = None) -> Project:
     """
     inventory = root / INVENTORY
     if inventory.is_dir():
-        project = load_files(root, sorted(inventory.rglob(f"*{SUFFIX}")), inventory, overlay)
+        project = load_files(root, sorted(inventory.rglob(f"*{SUFFIX}"), key=natural_path), inventory, overlay)
         for path in sorted(inventory.rglob("*.yaml")):
             message = "the file is not read: specs end in .yml"
             project.errors.append(SpecProblem(path, 1, message, f"rename it to {path.stem}{SUFFIX}"))
     else:
-        project = load_files(root, sorted(root.glob(f"*{SUFFIX}")), root, overlay)
+        project = load_files(root, sorted(root.glob(f"*{SUFFIX}"), key=natural_path), root, overlay)
     for host in project.hosts:
         if not host.errors and host.host != host.path.stem:
             message = f"the file {host.path.name} names the host {host.host}, and commands know it by that name alone"
@@ -120,13 +124,14 @@ def load_files(root: Path, paths: list[Path], top: Path, overlay: Overlay | None
     fleets: dict[Path, Fleet] = {}
     hosts = [_load_host(path, top, fleets, root, overlay) for path in paths if path.name != FLEET_FILE]
     project = Project(root, hosts)
-    for path in paths:
-        if path.name == FLEET_FILE:
-            project.errors.extend(_fleet_of(path.parent, top, fleets).own_errors)
+    told = {path: _fleet_of(path.parent, top, fleets) for path in paths if path.name == FLEET_FILE}
+    for fleet in told.values():
+        project.errors.extend(fleet.own_errors)
     _unique_hosts(project)
     for host, problem in [*builder_problems(project.hosts)]:
         host.errors.append(problem)
         host.spec = None
+    project.warnings.extend(label_warnings(told, project.hosts))
     return project
 
 

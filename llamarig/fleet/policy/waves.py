@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from llamarig.errors import RigError
+from llamarig.spec.natural import natural
 from llamarig.spec.rollout import Rollout, WaveSize
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 CANARY = "canary"
 _NAMED = 3
 """Hosts of each group that a message names."""
-_DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +100,11 @@ class _Line:
         """By name, where numbers count as numbers; with a label one of each value, then the next of each."""
         rank: Counter[str | None] = Counter()
         places = {}
-        for name in sorted(self._value, key=_natural):
+        for name in sorted(self._value, key=natural):
             value = self._value[name]
-            places[name] = (rank[value] if value is not None else 0, value or "", _natural(name))
+            places[name] = (rank[value] if value is not None else 0, value or "", natural(name))
             rank[value] += 1
         return sorted(places, key=places.__getitem__)
-
-
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    parts = [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
-    return (*parts, (-2, name))
 
 
 def _size(size: WaveSize, rest: int) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from llamarig.compare.text import printable
+from llamarig.compare.text import counted, printable
 from llamarig.fleet.rollout.state import FAILED, OBSERVING, PENDING, ROLLED_BACK, HostState, State, Wave
 from llamarig.fleet.view.words import (
     ACTIVE,
@@ -35,6 +35,8 @@ _A_SECOND = 4
 _AROUND = 5
 """Lines of the screen that are no host's: head, foot, the prompt that comes back."""
 _NAME = 30
+_LOOK, _SEEN, _WOKEN, _NEXT = "is looked at", "was looked at", "is woken", "waits"
+_AWAITED = frozenset({_LOOK, _WOKEN})
 _OF_ANSIBLE = "Validating arguments against arg spec"
 """A step of Ansible's own that says nothing to a user."""
 
@@ -49,6 +51,10 @@ class RolloutView:
         """What is being done on a host right now."""
         self._since: dict[str, float] = {}
         """When a host came to its phase."""
+        self._waking: set[str] = set()
+        """Hosts that are woken: the look at all begins when the last of them answers, or is given up."""
+        self._answered: set[str] = set()
+        """Hosts that are looked at together with others, and have answered."""
         self._phases: dict[str, str] = {}
         self._wave = self._status = ""
         self._live: Live | None = None
@@ -82,6 +88,12 @@ class RolloutView:
             self._steps[host] = printable(event.get("task"), 60)
         elif kind == "progress":
             self._steps[host] = _step(event)
+        elif kind == "waking":
+            self._waking.add(host)
+        elif kind == "woken":
+            self._waking.discard(host)
+        elif kind == "result" and self._phases.get(host) == OBSERVING:
+            self._answered.add(host)
 
     def state(self, state: State) -> None:
         """The state after a record."""
@@ -94,6 +106,7 @@ class RolloutView:
             if self._phases.get(name, PENDING) != host.phase:
                 self._phases[name], self._since[name] = host.phase, now
                 self._steps.pop(name, None)
+                self._answered.discard(name)
                 if host.phase not in (PENDING, OBSERVING):
                     self._say(_line(name, host, host.phase))
         if state.status != self._status:
@@ -133,15 +146,21 @@ class RolloutView:
         head = Text(f"{minutes}:{seconds:02} ") + Text(words, COLOURS[tone])
         budget = state.budget
         style = "bold red" if budget["used"] > budget["allowed"] else "yellow" if budget["used"] else ""
-        return head + Text(f"  {done} of {len(state.hosts)} hosts done  ") + Text(budget_words(state), style)
+        return head + Text(f"  {done} of {counted(len(state.hosts), 'host')} done  ") + Text(budget_words(state), style)
 
     def _foot(self, state: State) -> Text:
-        busy = active(state)
+        busy = [name for name in active(state) if state.hosts[name].phase != OBSERVING or self._look(name) in _AWAITED]
         if not busy:
             return Text("nothing is awaited", "dim")
         named = ", ".join(printable(name, _NAME) for name in busy[:3])
         more = f" and {len(busy) - 3} more" if len(busy) > 3 else ""  # noqa: PLR2004 - those named
         return Text(f"waiting for {named}{more}", "dim")
+
+    def _look(self, name: str) -> str:
+        """How far the look at a host is, which is made at all at once."""
+        if self._waking:
+            return _WOKEN if name in self._waking else _NEXT
+        return _SEEN if name in self._answered else _LOOK
 
     def _waves(self, state: State, waves: Sequence[Wave]) -> Iterator[Text]:
         phases = shown_phases(state)
@@ -155,8 +174,9 @@ class RolloutView:
                     yield self._host(name, state.hosts[name], phases[name])
 
     def _host(self, name: str, host: HostState, phase: str) -> Text:
-        line = Text("  ") + _line(name, host, phase, pad=True)
-        if phase in ACTIVE:
+        look = self._look(name) if phase == OBSERVING else ""
+        line = Text("  ") + _line(name, host, phase, pad=True, look=look)
+        if phase in ACTIVE and (not look or look in _AWAITED):
             line += Text(f" {time.monotonic() - self._since.get(name, self._started):.0f} s", "dim")
             if step := self._steps.get(name):
                 line += Text(f"  {step}")
@@ -178,8 +198,10 @@ def _from_now_on(state: State) -> list[Wave]:
     return waves[names.index(state.wave) :] if state.wave in names else waves
 
 
-def _line(name: str, host: HostState, phase: str, *, pad: bool = False) -> Text:
+def _line(name: str, host: HostState, phase: str, *, pad: bool = False, look: str = "") -> Text:
     tone, words = phase_words(phase)
+    if look:
+        tone, words = "work" if look in _AWAITED else "soft", look
     shown = printable(name, _NAME)
     lead = f"{shown:<16} " if pad else f"{shown}: "
     said = host_words(host)

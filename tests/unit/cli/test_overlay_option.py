@@ -41,7 +41,7 @@ def test_check_uses_it_and_plan_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     captured = capsys.readouterr()
     argv = json.loads(captured.out)["services"]["chat"]["argv"]
     assert argv[argv.index("--ctx-size") + 1] == "2048"
-    assert "stands in for 1 values of box" in captured.err
+    assert "stands in for 1 value of box" in captured.err
 
 
 @pytest.mark.parametrize("words", [("lock", "box"), ("init", "--local")])

@@ -278,7 +278,7 @@ def test_fix_applies_to_those_that_differ_alone_and_looks_again(
     given = fixed(monkeypatch, ExitCode.OK, [{"host": "anna", "key": "shown-once"}])
     looks: list[list[str]] = []
 
-    def look(hosts: list[str], all_: bool, **_named: Any) -> list[looked.Looked]:
+    def look(hosts: list[str], all_: bool, _verb: str, **_named: Any) -> list[looked.Looked]:
         looks.append(hosts)
         return fleet() if all_ else [seen(host) for host in hosts]
 

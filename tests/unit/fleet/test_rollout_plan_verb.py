@@ -68,7 +68,7 @@ def test_waves_verdicts_and_builds_are_printed(project: Path, fleet: list[tuple[
     assert "logged in: ann [on] tty1" in done.stdout
     assert r"the host cannot be reached: No route \x1b[2J" in done.stdout
     assert "is built once, for ws-1, ws-2" in done.stdout
-    assert lines[-1] == "3 hosts in 3 waves: 1 is changed, 1 deferred, 1 unreachable"
+    assert lines[-1] == "3 hosts, a canary and 2 waves: 1 is changed, 1 deferred, 1 unreachable"
     assert done.exit_code == ExitCode.HOST_FAILED
     assert fleet == [("observe", NAMES), ("use", NAMES[:2])]
 
@@ -111,3 +111,72 @@ def test_a_host_whose_spec_is_refused_is_not_asked_and_holds_up_nobody(
     assert document["hosts"]["ws-2"]["verdict"] == "in-use"
     assert done.exit_code == ExitCode.BAD_INPUT
     assert fleet[0] == ("observe", ["ws-2"])
+
+
+def test_a_canary_is_planned_as_it_would_be_started(project: Path, fleet: list[tuple[str, list[str]]]) -> None:
+    del fleet
+    document = json.loads(run(project, "--all", "--canary", "2", "--json").stdout)
+    assert document["waves"][0] == {"name": "canary", "hosts": NAMES[:2]}
+    assert run(project, "--all", "--canary", "0").stdout.splitlines()[-1].startswith("3 hosts, 3 waves: ")
+    assert run(project, "ws-1").stdout.splitlines()[-1].startswith("1 host, a canary: ")
+
+
+def test_labels_that_no_host_carries_are_said(project: Path, fleet: list[tuple[str, list[str]]]) -> None:
+    del fleet
+    path = project / "inventory/ws-2.yml"
+    path.write_text(path.read_text() + "labels: {wave: canary}\n")
+    rollout = "rollout: {canary-labels: {wave: canry}, by: floor}\n"
+    (project / "inventory/fleet.yml").write_text("schema-version: 1\n" + rollout)
+    document = json.loads(run(project, "--all", "--json").stdout)
+    assert document["warnings"] == [
+        {
+            "message": "no host carries wave=canry, so the canary is chosen by name",
+            "fix": "did you mean `wave=canary`?",
+        },
+        {
+            "message": "no host carries the label 'floor', so the waves are spread over nothing",
+            "fix": "there is `wave`",
+        },
+    ]
+    assert "warning no host carries wave=canry" in run(project, "--all").stdout
+    (project / "inventory/fleet.yml").write_text("schema-version: 1\n" + rollout.replace("canry", "canary"))
+    assert len(json.loads(run(project, "--all", "--json").stdout)["warnings"]) == 1
+
+
+def test_every_refusal_is_told_with_its_fix(project: Path, fleet: list[tuple[str, list[str]]]) -> None:
+    del fleet
+    path = project / "inventory/ws-1.yml"
+    spec = yaml.safe_load(path.read_text())
+    spec["models"]["smol"]["sha256"] = "unlocked"
+    spec["mirror"] = {"path": str(project / "gone")}
+    path.write_text(yaml.safe_dump(spec))
+    [host] = json.loads(run(project, "ws-1", "--json").stdout)["hosts"].values()
+    assert host["verdict"] == "refused"
+    assert len(host["errors"]) > 1
+    assert all(error["fix"] for error in host["errors"])
+    shown = run(project, "ws-1")
+    assert all(error["fix"] in shown.stderr for error in host["errors"])
+
+
+def test_none_of_the_named_hosts_has_a_label_that_another_has(project: Path) -> None:
+    path = project / "inventory/ws-3.yml"
+    path.write_text(path.read_text() + "labels: {room: lab}\n")
+    refused = run(project, "ws-1", "--label", "room=lab").exception
+    assert isinstance(refused, RigError)
+    assert refused.what == "none of the named hosts carries room=lab"
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "example"),
+    [
+        (["rollout", "start", "ws1", "--all"], "hosts are named, and --all is given too", "llamarig rollout start ws1"),
+        (["rollout", "plan"], "name one or more hosts, or give --all", "llamarig rollout plan demo"),
+        (["mirror", "/srv/m"], "name one or more hosts, or give --all", "llamarig mirror /srv/m demo"),
+        (["drift"], "name one or more hosts, or give --all", "llamarig drift demo"),
+    ],
+)
+def test_a_choice_of_hosts_that_is_none_names_the_verb(words: list[str], what: str, example: str) -> None:
+    refused = CliRunner().invoke(app, words).exception
+    assert isinstance(refused, RigError)
+    assert refused.what == what
+    assert refused.fix.endswith(f"for example: {example}")

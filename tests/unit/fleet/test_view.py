@@ -117,6 +117,32 @@ def test_the_screen_has_a_line_for_each_host_that_matters(state: State) -> None:
     assert text_of(view)[4].endswith("Compile 75%")
 
 
+def test_a_host_that_has_answered_is_not_awaited_any_more() -> None:
+    view = RolloutView(console(terminal=True))
+    view.state(State.fold([started(), *(host(name, "observing") for name in HOSTS)]))
+    assert text_of(view)[-1] == "waiting for ws-1, ws-2, ws-3 and 2 more"
+    for name in HOSTS[1:]:
+        view.event({"event": "result", "host": name, "action": "rig_observe", "status": "ok"})
+    assert text_of(view)[-1] == "waiting for ws-1"
+    assert [view._look(name) for name in HOSTS[:2]] == ["is looked at", "was looked at"]
+    again = State.fold([started(), *(host(name, "pending") for name in HOSTS)])
+    view.state(again)
+    view.state(State.fold([started(), *(host(name, "observing") for name in HOSTS)]))
+    assert text_of(view)[-1].endswith("2 more")
+
+
+def test_while_sleepers_are_woken_they_alone_are_awaited() -> None:
+    state = State.fold([started(), *(host(name, "observing") for name in HOSTS), {"event": "wave", "name": "canary"}])
+    view = RolloutView(console(terminal=True))
+    view.state(state)
+    view.event({"event": "waking", "host": "ws-1"})
+    lines = text_of(view)
+    assert lines[-1] == "waiting for ws-1"
+    assert any(line.split()[:3] == ["ws-1", "is", "woken"] for line in lines)
+    view.event({"event": "woken", "host": "ws-1"})
+    assert any(line.split()[:3] == ["ws-1", "is", "looked"] for line in text_of(view))
+
+
 def test_no_host_steers_the_terminal(state: State) -> None:
     view = RolloutView(console(terminal=True))
     view.state(state)

@@ -150,8 +150,11 @@ def test_hosts_are_woken_together_and_those_without_the_section_left_alone(recei
         awake = HostSpec.model_validate(document | {"wake": keys})
         document["connection"] = {"address": "127.0.0.1", "port": free_port()}
         asleep = HostSpec.model_validate(document | {"wake": keys})
-        found = wake_hosts({"a": awake, "b": asleep, "c": HostSpec.model_validate(document)})
+        told: list[tuple[str, str]] = []
+        specs = {"a": awake, "b": asleep, "c": HostSpec.model_validate(document)}
+        found = wake_hosts(specs, lambda event: told.append((event["event"], event["host"])))
     assert sorted(found) == ["a", "b"]
+    assert told == [("waking", "a"), ("waking", "b"), ("woken", "a"), ("woken", "b")]
     assert found["a"] == Woken(answers=True)
     assert not found["b"].answers
     assert receiver.recvfrom(2000)[0] == magic_packet(MAC)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from llamarig.spec.fleet import Fleet, read_fleet
+from llamarig.spec.load import load_project
 from llamarig.spec.rollout import Rollout
 
 
@@ -72,3 +73,35 @@ def test_an_error_of_the_directory_above_is_said_once(tmp_path: Path) -> None:
     assert len(above.errors) == 1
     assert below.errors == above.errors
     assert below.own_errors == ()
+
+
+DEMO = Path(__file__).resolve().parents[3] / "inventory/demo.yml"
+
+
+def labelled(root: Path, name: str, labels: str = "") -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    spec = DEMO.read_text().replace("host: demo", f"host: {name}")
+    (root / f"{name}.yml").write_text(spec + (f"labels: {labels}\n" if labels else ""))
+
+
+def test_a_label_that_no_host_carries_is_a_warning_on_its_line(tmp_path: Path) -> None:
+    inventory = tmp_path / "inventory"
+    labelled(inventory, "pc1", "{wave: canary, room: hall}")
+    labelled(inventory / "lab", "pc2", "{room: lab}")
+    policy = "rollout:\n  canary-labels:\n    wave: canry\n  by: floor\n"
+    fleet(inventory, policy)
+    fleet(inventory / "lab", "rollout: {failures: 1}\n")
+    found = load_project(tmp_path).warnings
+    assert [(each.path, each.line, each.message) for each in found] == [
+        (inventory / "fleet.yml", 4, "no host carries wave=canry, so the canary is chosen by name"),
+        (inventory / "fleet.yml", 5, "no host carries the label 'floor', so the waves are spread over nothing"),
+    ]
+    assert [each.fix for each in found] == ["did you mean `wave=canary`?", "there is `room`, `wave`"]
+    fleet(inventory, policy.replace("canry", "canary").replace("floor", "room"))
+    assert load_project(tmp_path).warnings == []
+
+
+def test_hosts_come_in_the_order_in_which_people_count(tmp_path: Path) -> None:
+    for name in ("pc10", "pc2", "pc1"):
+        labelled(tmp_path / "inventory", name)
+    assert [each.host for each in load_project(tmp_path).hosts] == ["pc1", "pc2", "pc10"]
