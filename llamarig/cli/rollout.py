@@ -45,18 +45,22 @@ def start(
     as_json: _Json = False,
 ) -> None:
     """Look at all hosts, change a canary, then the others in waves; each is proven."""
-    from llamarig.cli.choose import labelled
-    from llamarig.cli.context import select
+    from llamarig.cli.choose import choose, labelled
+    from llamarig.cli.host_error import complain
     from llamarig.fleet.rollout import session
 
-    loaded = select(hosts or [], all_ or bool(label and not hosts), "rollout start")
+    loaded = choose(hosts or [], all_ or bool(label and not hosts), "rollout start")
     if label:
         loaded = labelled(loaded, label, named=bool(hosts))
     wish = _wish(loaded, canary, failures, {"verify": verify, "accept-changed": accept_changed})
+    for host, error in wish.refused.items():
+        complain(host, error)
     if not yes:
         from llamarig.compare.text import counted
 
-        _ask(f"a rollout over {counted(len(loaded), 'host')}; services that change are restarted")
+        without = f", without {', '.join(wish.refused)}, refused above" if wish.refused else ""
+        count = counted(len(wish.hosts) - len(wish.refused), "host")
+        _ask(f"a rollout over {count}{without}; services that change are restarted")
     with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
         told = session.start(given, wish)
     _end(told, as_json)
@@ -163,12 +167,15 @@ def _wish(loaded: list[LoadedHost], canary: int | None, failures: int | None, op
     from llamarig.fleet.policy import policy_of, waves
     from llamarig.fleet.rollout.session import Start
     from llamarig.fleet.rollout.state import Wave
+    from llamarig.spec.problem import combined
 
     given = {"canary": canary, "failures": failures}
-    policy = policy_of(loaded).model_copy(update={key: value for key, value in given.items() if value is not None})
-    labels = {each.host: each.spec.labels for each in loaded if each.spec is not None}
+    said = policy_of([each for each in loaded if each.spec is not None])
+    policy = said.model_copy(update={key: value for key, value in given.items() if value is not None})
+    labels = {each.host: each.spec.labels if each.spec is not None else {} for each in loaded}
+    refused = {each.host: combined(each.errors, each.path) for each in loaded if each.spec is None}
     found = [Wave(wave.name, list(wave.hosts)) for wave in waves(labels, policy)]
-    return Start(found, policy.model_dump(mode="json", by_alias=True), options)
+    return Start(found, policy.model_dump(mode="json", by_alias=True), options, refused)
 
 
 def _ask(what: str) -> None:

@@ -45,7 +45,7 @@ def plan(
     chosen = choose(hosts or [], all_ or bool(label and not hosts), "rollout plan")
     if label:
         chosen = labelled(chosen, label, named=bool(hosts))
-    policy = policy_of(chosen)
+    policy = policy_of([loaded for loaded in chosen if loaded.spec is not None])
     if canary is not None:
         policy = policy.model_copy(update={"canary": canary})
     root = project_root()

@@ -19,6 +19,7 @@ _COLOURS = {
     "rolled-back": "red",
     "unreachable": "yellow",
     "deferred": "yellow",
+    "refused": "bold red",
 }
 
 

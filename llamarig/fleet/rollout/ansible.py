@@ -72,7 +72,7 @@ class AnsibleHands:
                 spec = spec_of(self._loaded[name])
                 (prepared,) = work.prepare(self._root, [self._loaded[name]], private, self._options)
             except RigErrors as errors:
-                found[name] = errors.errors[0]
+                found[name] = _as_one(errors.errors)
             except RigError as error:
                 found[name] = error
             else:
@@ -176,6 +176,14 @@ class AnsibleHands:
         path = self._private / str(next(self._runs))
         path.mkdir(mode=0o700)
         return path
+
+
+def _as_one(errors: Sequence[RigError]) -> RigError:
+    """Every reason why a host is refused, as the one error that it has."""
+    if len(errors) == 1:
+        return errors[0]
+    code = max(error.code for error in errors)
+    return RigError("; ".join(error.what for error in errors), errors[0].where, fix=errors[0].fix, code=code)
 
 
 def _seen(host: work.HostApply) -> Seen:

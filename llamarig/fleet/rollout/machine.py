@@ -16,8 +16,12 @@ from llamarig.fleet.rollout.state import State
 
 LOOK_LASTS_S = 60.0
 """After this a host is looked at again before its turn."""
-CHANGED = "its spec was changed since the rollout began"
-OTHERWISE = "what it is to become has changed since the rollout began, though its spec has not"
+_THEN = "; put it back and resume, or abort and start anew"
+CHANGED = f"its spec was changed since the rollout began{_THEN}"
+OTHERWISE = (
+    "what it is to become has changed since the rollout began, though its spec has not (a template, llamarig itself)"
+    + _THEN
+)
 
 Gate = Callable[[Sequence[str]], Mapping[str, str]]
 """Asked of hosts whose turn it is: by host why it must not be changed now. Those that may be are left out."""
@@ -218,12 +222,19 @@ class Machine:
         found = pins if pins is not None else self._hands.load(hosts) if hosts else {}
         for name in hosts:
             pin = found[name]
+            if not known[name].spec and not isinstance(pin, RigError):
+                # It was refused at the start, and is mended.
+                pinned = {"spec": pin.spec, "wanted": pin.wanted, "to_release": pin.release, "reason": ""}
+                records.append(self._log.host(name, state.PENDING, **pinned))
+                ready.append(name)
+                continue
             why = self._differs(name, pin)
             if why and known[name].between:
                 error = self._hands.load_pinned(name)
                 why = "" if error is None else f"{why}; {words(error)}"
             if why:
-                records.append(self._log.host(name, state.DEFERRED, reason=why))
+                phase = state.DEFERRED if known[name].spec else state.REFUSED
+                records.append(self._log.host(name, phase, reason=why))
                 self._left.discard(name)
             else:
                 ready.append(name)
@@ -233,7 +244,7 @@ class Machine:
     def _differs(self, name: str, pin: Pin | RigError) -> str:
         """Why a host cannot go on with what was loaded now; empty when it can."""
         if isinstance(pin, RigError):
-            return words(pin)
+            return f"{words(pin)}; {pin.fix}" if pin.fix else words(pin)
         pinned = self._log.state.hosts[name]
         if self._rules.accept_changed or (pin.spec, pin.wanted) == (pinned.spec, pinned.wanted):
             return ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,8 @@ class Start:
     """``canary``, ``failures``, ``unreachable``: as the journal keeps them."""
     options: dict[str, Any]
     """``verify``, ``accept-changed``."""
+    refused: Mapping[str, RigError] = field(default_factory=dict)
+    """Hosts of the waves whose specs have errors, and files that are no host's."""
 
     @property
     def hosts(self) -> list[str]:
@@ -81,16 +83,17 @@ class Start:
 def start(session: Session, wish: Start) -> State:
     """Begin a rollout and go on until it is over or stops.
 
-    Raises :class:`RigError` while another one is unfinished, and :class:`RigErrors` with every
-    reason why a host cannot be planned or must not be applied; nothing is touched then.
+    A host that cannot be planned or must not be applied is refused alone, and not looked at. Raises :class:`RigError`
+    while another one is unfinished, and :class:`RigErrors` when every host is refused; nothing is touched then.
     """
     with fleet_lock(session.root, "start"), private_directory() as private:
         refuse.refuse_unfinished(session.root)
         place = places.new(session.root)
         hands = session.hands(place, private)
-        pins = hands.load(wish.hosts)
-        if errors := [pin for pin in pins.values() if isinstance(pin, RigError)]:
-            raise RigErrors(errors)
+        pins = {**hands.load([name for name in wish.hosts if name not in wish.refused]), **wish.refused}
+        errors = {name: pin for name, pin in pins.items() if isinstance(pin, RigError)}
+        if len(errors) == len(pins):
+            raise RigErrors([_of_host(name, error) for name, error in errors.items()])
         places.make(place)
         log = Log(journal.Journal.create(place / journal.FILE), session.watch)
         log.tell(_first(place.name, wish, pins, session.overlay))
@@ -111,11 +114,15 @@ def _first(name: str, wish: Start, pins: dict[str, Pin | RigError], overlay: Ove
         "options": {**wish.options, **laid},
         "waves": [{"name": wave.name, "hosts": wave.hosts} for wave in wish.waves],
         "hosts": {
-            host: {"spec": pin.spec, "wanted": pin.wanted, "to-release": pin.release}
+            host: {"spec": pin.spec, "wanted": pin.wanted, "to-release": pin.release} if isinstance(pin, Pin) else {}
             for host, pin in pins.items()
-            if isinstance(pin, Pin)
         },
     }
+
+
+def _of_host(host: str, error: RigError) -> RigError:
+    """The same, with the host's name: several of one reason would look like one told several times."""
+    return replace(error, where=f"{host}: {error.where}" if error.where and error.where != host else host)
 
 
 def resume(session: Session, name: str | None) -> State:
@@ -213,7 +220,8 @@ def _closing(log: Log) -> Iterator[None]:
 
 
 def exit_code(told: State) -> ExitCode:
-    """0 when every host is what was asked (after a way back: what it was), 1 when some were left, 3 when one failed."""
+    """0 when every host is what was asked (after a way back: what it was), 1 when some were left, 2 when a spec was
+    refused, 3 when a host failed."""
     hosts = told.hosts.values()
     if any(host.phase == state.FAILED for host in hosts):
         return ExitCode.HOST_FAILED
@@ -221,5 +229,7 @@ def exit_code(told: State) -> ExitCode:
         return ExitCode.FINDING if changed(told) else ExitCode.OK
     if told.status == state.STOPPED or told.failures:
         return ExitCode.HOST_FAILED
+    if any(host.phase == state.REFUSED for host in hosts):
+        return ExitCode.BAD_INPUT
     done = all(host.phase in (state.DONE, state.NOTHING) for host in hosts)
     return ExitCode.OK if done and told.status == state.ENDED else ExitCode.FINDING

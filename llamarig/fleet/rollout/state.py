@@ -13,7 +13,9 @@ from llamarig.fleet.rollout import journal
 PENDING, OBSERVING, APPLYING, RETURNING = "pending", "observing", "applying", "returning"
 NOTHING, DONE, FAILED, ROLLED_BACK = "nothing-to-do", "done", "failed", "rolled-back"
 DEFERRED, UNREACHABLE = "deferred", "unreachable"
-PHASES = (PENDING, OBSERVING, APPLYING, RETURNING, NOTHING, DONE, FAILED, ROLLED_BACK, DEFERRED, UNREACHABLE)
+REFUSED = "refused"
+"""Its spec must not be applied, so it was not even looked at; `resume` takes it up once that is mended."""
+PHASES = (PENDING, OBSERVING, APPLYING, RETURNING, NOTHING, DONE, FAILED, ROLLED_BACK, DEFERRED, UNREACHABLE, REFUSED)
 SETTLED = frozenset({NOTHING, DONE, FAILED, ROLLED_BACK})
 """Phases in which a rollout leaves a host for good; every other one is taken up again by ``resume``."""
 
@@ -41,6 +43,8 @@ _KEPT = {
     "seconds": "seconds",
     "actions": "actions",
     "changed": "changed",
+    "spec": "spec",
+    "wanted": "wanted",
 }
 """Keys of a host's record, and the field of :class:`HostState` that keeps the last one told."""
 
@@ -68,7 +72,7 @@ class HostState:
     failed: bool = False
     """Whether it counts against the budget."""
     spec: str = ""
-    """Digest of the spec that was loaded at the start."""
+    """Digest of the spec that was loaded at the start; empty while it is refused."""
     wanted: str = ""
     """Digest of the wanted state that was made of it."""
     done_at: int | None = None
@@ -150,6 +154,10 @@ class State:
             self.status = _STATUS[event]
         if event in _STATUS or event == "finished":
             self.reason = str(record.get("reason", ""))
+        if self.status not in (RUNNING, ROLLING_BACK):
+            # Nobody looks any more: a controller that died in the middle of a look has left them so.
+            for host in self.hosts.values():
+                host.phase = PENDING if host.phase == OBSERVING else host.phase
 
     def _start(self, record: Mapping[str, Any]) -> None:
         self.id, self.started_at = str(record.get("id", "")), self.updated_at

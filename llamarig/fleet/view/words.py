@@ -19,6 +19,7 @@ from llamarig.fleet.rollout.state import (
     OBSERVING,
     PAUSED,
     PENDING,
+    REFUSED,
     RETURNING,
     ROLLED_BACK,
     ROLLING_BACK,
@@ -43,6 +44,7 @@ PHASES: dict[str, tuple[Tone, str]] = {
     ROLLED_BACK: ("bad", "rolled back"),
     DEFERRED: ("thin", "deferred"),
     UNREACHABLE: ("thin", "unreachable"),
+    REFUSED: ("bad", "refused"),
 }
 """Phase -> its tone, and how it is said."""
 
@@ -112,7 +114,7 @@ def wave_words(wave: Wave, state: State) -> str:
     good = sum(1 for phase in phases if phase in GOOD)
     other = [
         f"{count} {phase_words(phase)[1]}"
-        for phase in (FAILED, ROLLED_BACK, DEFERRED, UNREACHABLE)
+        for phase in (FAILED, ROLLED_BACK, DEFERRED, UNREACHABLE, REFUSED)
         if (count := phases.count(phase))
     ]
     return ", ".join([f"{good} of {len(wave.hosts)} done", *other])

@@ -14,8 +14,8 @@ from llamarig.converge.apply import Options
 from llamarig.converge.private import private_directory
 from llamarig.converge.run import HostOutcome, Run
 from llamarig.converge.wanted import wanted_for
-from llamarig.errors import RigError
-from llamarig.fleet.rollout.ansible import AnsibleHands, _result
+from llamarig.errors import ExitCode, RigError
+from llamarig.fleet.rollout.ansible import AnsibleHands, _as_one, _result
 from llamarig.fleet.rollout.hands import Pin
 from llamarig.fleet.rollout.pin import wanted_digest
 from llamarig.spec.load import load_project
@@ -80,6 +80,11 @@ def test_a_spec_that_cannot_be_loaded_is_its_hosts_own_error(project: Path) -> N
     assert isinstance(found["here"], Pin)
     assert isinstance(found["gone"], RigError)
     assert isinstance(found["nobody"], RigError)
+
+
+def test_every_reason_against_a_host_is_told() -> None:
+    told = _as_one([RigError("is not locked", "h.yml:3", fix="lock it"), RigError("does not fit", code=ExitCode(3))])
+    assert (told.what, told.where, told.fix, told.code) == ("is not locked; does not fit", "h.yml:3", "lock it", 3)
 
 
 def test_what_a_host_was_to_become_is_kept_privately_and_taken_again(project: Path) -> None:

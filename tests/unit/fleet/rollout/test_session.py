@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,13 +48,35 @@ def test_a_rollout_leaves_a_private_journal_that_pins_every_host(given: Session)
     assert holder(given.root) is None
 
 
-def test_a_host_that_must_not_be_applied_refuses_the_start_and_nothing_is_touched(given: Session, hosts: Fleet) -> None:
-    hosts.broken = {"b": trouble("does not fit"), "c": trouble("is not locked")}
+def test_where_every_host_is_refused_nothing_begins_and_each_is_named(given: Session, hosts: Fleet) -> None:
+    hosts.broken = {name: trouble("is not locked") for name in "abc"}
     with pytest.raises(RigErrors) as told:
         session.start(given, WISH)
-    assert [error.what for error in told.value.errors] == ["does not fit", "is not locked"]
+    assert [(error.where, error.what) for error in told.value.errors] == [(name, "is not locked") for name in "abc"]
     assert places.known(given.root) == []
     assert hosts.touched() == []
+
+
+def test_a_refused_host_is_left_alone_and_the_others_are_gone_on_with(given: Session, hosts: Fleet) -> None:
+    hosts.broken = {"a": trouble("does not fit")}
+    bad = RigError("the spec has errors", fix="mend it")
+    told = session.start(given, replace(WISH, refused={"c": bad}))
+    assert phases(told) == {"a": "refused", "b": "done", "c": "refused"}
+    assert (told.hosts["a"].reason, told.hosts["c"].reason) == ("does not fit", "the spec has errors; mend it")
+    assert told.status == "incomplete"
+    assert session.exit_code(told) == ExitCode.BAD_INPUT
+    assert not any("a" in names for call, names in hosts.calls if call == "look")
+    hosts.broken = {}
+    told = session.resume(given, None)
+    assert (told.status, phases(told)) == ("done", dict.fromkeys("abc", "done"))
+    assert (told.hosts["a"].reason, told.hosts["a"].to_release) == ("", "new")
+
+
+def test_a_failed_host_counts_more_than_a_refused_one(given: Session, hosts: Fleet) -> None:
+    hosts.broken, hosts.hosts["b"].bad = {"a": trouble("does not fit")}, True
+    told = session.start(given, WISH)
+    assert phases(told)["b"] == "rolled-back"
+    assert session.exit_code(told) == ExitCode.HOST_FAILED
 
 
 def killed(given: Session, hosts: Fleet) -> None:
@@ -81,6 +104,15 @@ def test_an_abort_of_a_rollout_that_died_settles_its_hosts(given: Session, hosts
         session.resume(given, None)
     with pytest.raises(RigError, match="is over"):
         session.pause(given.root, None)
+
+
+def test_nobody_is_looked_at_any_more_once_it_was_aborted(given: Session, hosts: Fleet) -> None:
+    hosts.kill_at = 1  # within the look at all
+    with pytest.raises(Killed):
+        session.start(given, WISH)
+    hosts.kill_at = -1
+    assert set(phases(State.read(place(given))).values()) == {"observing"}
+    assert set(phases(session.abort(given, None)).values()) == {"pending"}
 
 
 def test_a_rollout_that_nobody_drives_is_paused_at_once_and_goes_on(given: Session, hosts: Fleet) -> None:

@@ -36,6 +36,21 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def began(monkeypatch: pytest.MonkeyPatch) -> list[Session]:
+    """The sessions in which a rollout was begun, over a fleet that is none."""
+    given: list[Session] = []
+    begin = session.start
+
+    def start(with_it: Session, wish: Start) -> State:
+        given.append(with_it)
+        hosts = Fleet({name: Machinery() for name in wish.hosts})
+        return begin(replace(with_it, make_hands=lambda _r, _p, _s: hosts, gate=session.no_gate), wish)
+
+    monkeypatch.setattr(session, "start", start)
+    return given
+
+
 def rolled(project: Path, **bad: Machinery) -> Fleet:
     hosts = Fleet({name: bad.get(name, Machinery()) for name in ("a", "b")})
     session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
@@ -83,11 +98,29 @@ def test_nothing_is_begun_without_a_yes(project: Path, capsys: pytest.CaptureFix
     assert places.known(project) == []
 
 
-def test_a_bad_spec_refuses_the_start_and_nothing_is_left(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "inventory" / "b.yml").write_text("host: b\nno-such-key: 1\n")
+def test_bad_specs_alone_begin_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        (project / "inventory" / f"{name}.yml").write_text(f"host: {name}\nno-such-key: 1\n")
     assert rig(project, "rollout", "start", "--all", "--yes", "--json") == 2
     assert "no-such-key" in capsys.readouterr().err
     assert places.known(project) == []
+
+
+def test_a_bad_spec_is_told_first_and_stops_no_other_host(
+    project: Path, capsys: pytest.CaptureFixture[str], began: list[Session]
+) -> None:
+    (project / "inventory" / "b.yml").write_text("host: b\nno-such-key: 1\n")
+    assert rig(project, "rollout", "start", "--all") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "a rollout over 1 host, without b, refused above" in said
+    assert began == []
+    assert rig(project, "rollout", "start", "--all", "--yes", "--json") == 2
+    told = capsys.readouterr()
+    assert "no-such-key" in told.err
+    hosts = json.loads(told.out)["hosts"]
+    assert {name: host["phase"] for name, host in hosts.items()} == {"a": "done", "b": "refused"}
+    assert hosts["b"]["reason"]
+    assert len(began) == 1
 
 
 def test_what_is_over_is_not_resumed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,18 +213,9 @@ def laid(project: Path, context: int) -> str:
     return str(path)
 
 
-def test_a_start_takes_the_overlay_that_it_is_given(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Session] = []
-    begin = session.start
-
-    def start(with_it: Session, wish: Start) -> State:
-        given.append(with_it)
-        hosts = Fleet({"a": Machinery(), "b": Machinery()})
-        return begin(replace(with_it, make_hands=lambda _r, _p, _s: hosts, gate=session.no_gate), wish)
-
-    monkeypatch.setattr(session, "start", start)
+def test_a_start_takes_the_overlay_that_it_is_given(project: Path, began: list[Session]) -> None:
     assert rig(project, "--overlay", laid(project, 2048), "rollout", "start", "--all", "--yes") == 0
-    (one,) = given
+    (one,) = began
     assert one.overlay is not None
     assert one.overlay.host == "a"
     assert isinstance(one.gate, UseGate)
