@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ KEEP = ["-o", "Dpkg::Options::=--force-confold", "--no-install-recommends", "--a
 SOURCES = "/etc/apt/sources.list.d"
 LISTS = "/var/lib/apt/lists"
 PREFERENCES = "/etc/apt/preferences.d"
+STATE = "/var/lib"
 MOST_NAMED = 8
 
 
@@ -148,16 +151,35 @@ def source_file(driver: dict[str, Any]) -> dict[str, str] | None:
     return next((file for file in driver["files"] if file["path"].startswith(f"{SOURCES}/")), None)
 
 
-def all_sources(driver: dict[str, Any], state: Path) -> Path:
-    """The host's own lists beside the driver's, without those that are about to be removed."""
+def all_sources(driver: dict[str, Any], site: list[dict[str, str]], state: Path) -> Path:
+    """The lists that apt may read beside the driver's: those of the site where it has any, for the host's own may lead
+    to where no host of the site comes; else the host's, without those that are about to be removed."""
     where = state / "sources"
-    for path in [Path("/etc/apt/sources.list"), *sorted(Path(SOURCES).glob("*"))]:
+    for path in [Path("/etc/apt/sources.list"), *sorted(Path(SOURCES).glob("*"))] if not site else ():
         wanted = path.is_file() and path.suffix in (".list", ".sources") and str(path) not in driver["stale"]
         if wanted and not any(str(path) == file["path"] for file in driver["files"]):
             shutil.copyfile(path, where / path.name)
-    if (own := source_file(driver)) is not None:
-        (where / Path(own["path"]).name).write_text(own["content"])
+    own = source_file(driver)
+    for file in (*site, *([own] if own is not None else [])):
+        (where / Path(file["path"]).name).write_text(file["content"])
     return where
+
+
+@contextmanager
+def only(driver: dict[str, Any], site: list[dict[str, str]]) -> Iterator[list[str]]:
+    """Options by which apt reads the lists of the site and of the driver alone, and leaves what it knows of the others
+    as it is; none where there is no site. They hold as long as the context does."""
+    if not site:
+        yield []
+        return
+    with tempfile.TemporaryDirectory(prefix="llamarig-driver-", dir=STATE) as place:
+        state = Path(place)
+        # apt reads lists as root, and fetches as a user of its own.
+        state.chmod(0o755)
+        (state / "sources").mkdir()
+        sources = all_sources(driver, site, state)
+        values = ("Dir::Etc::sourcelist=/dev/null", f"Dir::Etc::sourceparts={sources}", "APT::Get::List-Cleanup=0")
+        yield [part for value in values for part in ("-o", value)]
 
 
 def all_preferences(driver: dict[str, Any], state: Path) -> Path:
@@ -199,8 +221,11 @@ def judge(simulation: rig_apt.Simulation, held: list[str], installed_kernels: li
         )
 
 
-def preflight(driver: dict[str, Any], timeout: int) -> dict[str, Any]:
-    """What install has to do; raises FailedError when it cannot succeed. Touches nothing."""
+def preflight(driver: dict[str, Any], site: list[dict[str, str]], timeout: int) -> dict[str, Any]:
+    """What install has to do; raises FailedError when it cannot succeed. Touches nothing.
+
+    ``site`` are the lists of the site's mirror, as path and content: they need not be on the host yet.
+    """
     kernels = rig_nvidia.kernels()
     if not kernels:
         raise FailedError(
@@ -209,22 +234,27 @@ def preflight(driver: dict[str, Any], timeout: int) -> dict[str, Any]:
         )
     if not packages_wrong(driver, there(driver)) and not missing_headers(kernels):
         return {"pins": [], "headers": [], "drop": []}
-    parent = Path(tempfile.mkdtemp(prefix="llamarig-driver-", dir="/var/lib"))
+    parent = Path(tempfile.mkdtemp(prefix="llamarig-driver-", dir=STATE))
     try:
         parent.chmod(0o755)
-        return _preflight(driver, parent, kernels, timeout)
+        return _preflight(driver, site, parent, kernels, timeout)
     finally:
         shutil.rmtree(parent, ignore_errors=True)
 
 
 def _preflight(
-    driver: dict[str, Any], parent: Path, kernels: dict[str, dict[str, Any]], timeout: int
+    driver: dict[str, Any],
+    site: list[dict[str, str]],
+    parent: Path,
+    kernels: dict[str, dict[str, Any]],
+    timeout: int,
 ) -> dict[str, Any]:
     seen, headers = there(driver), missing_headers(kernels)
     pins: dict[str, str] = {}
     whole = private_state(parent, "whole")
     seed(whole)
-    sources, preferences = all_sources(driver, whole), all_preferences(driver, whole)
+    sources, preferences = all_sources(driver, site, whole), all_preferences(driver, whole)
+    told = "the site's mirror" if site else "the host's own package sources"
     everything = rig_apt.options(whole, sources, preferences)
     if packages_wrong(driver, seen):
         if (own := source_file(driver)) is not None:
@@ -232,11 +262,11 @@ def _preflight(
             (only / "sources" / "driver.sources").write_text(own["content"])
             update(rig_apt.options(only, only / "sources"), driver["uri"], timeout)
             pins = resolve(driver, rig_apt.read_index(lists(only)), driver["uri"])
-        update(everything, "the host's own package sources", timeout)
+        update(everything, told, timeout)
         if own is None:
             pins = resolve(driver, rig_apt.read_index(lists(whole)), "no package source of the host")
     else:
-        update(everything, "the host's own package sources", timeout)
+        update(everything, told, timeout)
     drop = [name for name in (*driver["other"], *driver["stale_packages"]) if name in seen and name not in pins]
     named = [f"{name}={version}" for name, version in sorted(pins.items())]
     # What dpkg has not finished is finished first; a half-installed driver that is replaced needs no repair.

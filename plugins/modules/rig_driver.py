@@ -38,6 +38,13 @@ options:
     description: What C(preflight) has returned, for C(install).
     type: dict
     default: {}
+  site:
+    description:
+      - C(path) and C(content) of each list of the site's mirror. Where there is one, apt reads it and the driver's own
+        list, and none of the host's, which may lead to where the site has no way.
+    type: list
+    elements: dict
+    default: []
   lock_timeout:
     description: Seconds to wait for another apt or dpkg.
     type: int
@@ -82,16 +89,20 @@ def finish_dpkg() -> None:
         )
 
 
-def install(driver: dict[str, Any], plan: dict[str, Any], timeout: int) -> bool:
+def install(driver: dict[str, Any], plan: dict[str, Any], site: list[dict[str, str]], timeout: int) -> bool:
     """Carry out what preflight has planned; True when anything was installed, removed or held."""
     wait = ["-o", f"DPkg::Lock::Timeout={timeout}"]
     changed = False
     if plan["pins"] or plan["headers"] or plan["drop"]:
         finish_dpkg()
-        refresh(wait, timeout)
-        if plan["headers"]:
-            _apt(wait, plan["headers"], "the headers of the kernels")
-        _apt(wait, [*plan["pins"], *(f"{name}-" for name in plan["drop"])], f"driver {driver['version']}", driver)
+        with plan_of.only(driver, site) as lists:
+            options = [*wait, *lists]
+            refresh(options, timeout)
+            if plan["headers"]:
+                _apt(options, plan["headers"], "the headers of the kernels")
+            _apt(
+                options, [*plan["pins"], *(f"{name}-" for name in plan["drop"])], f"driver {driver['version']}", driver
+            )
         changed = True
     unheld = [
         name
@@ -105,11 +116,11 @@ def install(driver: dict[str, Any], plan: dict[str, Any], timeout: int) -> bool:
     return changed or bool(unheld)
 
 
-def refresh(wait: list[str], timeout: int) -> None:
-    """Fetch the host's lists anew, waiting while another apt holds them."""
+def refresh(options: list[str], timeout: int) -> None:
+    """Fetch the lists anew, waiting while another apt holds them."""
     deadline = time.monotonic() + timeout
     while True:
-        status, text = rig_apt.call(["apt-get", "-q", *wait, "-o", "APT::Update::Error-Mode=any", "update"])
+        status, text = rig_apt.call(["apt-get", "-q", *options, "-o", "APT::Update::Error-Mode=any", "update"])
         if status == 0:
             return
         if "Could not get lock" not in text or time.monotonic() > deadline:
@@ -117,10 +128,10 @@ def refresh(wait: list[str], timeout: int) -> None:
         time.sleep(2)
 
 
-def _apt(wait: list[str], asked: list[str], what: str, driver: dict[str, Any] | None = None) -> None:
+def _apt(options: list[str], asked: list[str], what: str, driver: dict[str, Any] | None = None) -> None:
     if not asked:
         return
-    base = ["apt-get", "-q", *wait, *plan_of.KEEP, "--allow-change-held-packages"]
+    base = ["apt-get", "-q", *options, *plan_of.KEEP, "--allow-change-held-packages"]
     status, text = rig_apt.call([*base, "-s", "install", "--", *asked])
     if status == 0:
         plan_of.judge(
@@ -189,12 +200,13 @@ def main() -> None:
             "operation": {"type": "str", "required": True, "choices": ["preflight", "install", "build", "initramfs"]},
             "driver": {"type": "dict", "required": True},
             "plan": {"type": "dict", "default": {}},
+            "site": {"type": "list", "elements": "dict", "default": []},
             "lock_timeout": {"type": "int", "default": 300},
         },
         supports_check_mode=True,
     )
     params: dict[str, Any] = module.params
-    driver, timeout = params["driver"], params["lock_timeout"]
+    driver, site, timeout = params["driver"], params["site"], params["lock_timeout"]
     for name in (*driver["packages"], *driver["other"], *driver["stale_packages"]):
         if not plan_of.NAME.fullmatch(name):
             module.fail_json(msg=f"{name!r} cannot be a package")
@@ -202,11 +214,11 @@ def main() -> None:
         module.fail_json(msg=f"{driver['version']!r} cannot be a version")
     try:
         if params["operation"] == "preflight":
-            module.exit_json(changed=False, plan=plan_of.preflight(driver, PREFLIGHT_S))
+            module.exit_json(changed=False, plan=plan_of.preflight(driver, site, PREFLIGHT_S))
         if module.check_mode:
             module.exit_json(changed=True)
         if params["operation"] == "install":
-            module.exit_json(changed=install(driver, params["plan"], timeout))
+            module.exit_json(changed=install(driver, params["plan"], site, timeout))
         module.exit_json(changed=initramfs(driver) if params["operation"] == "initramfs" else build(driver))
     except (FailedError, OSError, subprocess.TimeoutExpired) as error:
         module.fail_json(msg=str(error))

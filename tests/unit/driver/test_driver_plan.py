@@ -3,6 +3,7 @@ SHA-1-bound key is in the words of Debian 13's apt (field report cuda-repo-manag
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,10 +170,27 @@ def test_what_has_to_be_done_is_seen_from_dpkg() -> None:
     assert plan.missing_headers(kernels) == ["linux-headers-6.12.100+deb13-cloud-amd64"]
 
 
+@pytest.mark.parametrize("site", [[], [{"path": "/etc/apt/sources.list.d/llamarig-mirror.sources", "content": "m"}]])
+def test_a_site_s_list_stands_for_all_of_the_host(
+    site: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    etc, sources = tmp_path / "etc", tmp_path / "sources"
+    etc.mkdir()
+    sources.mkdir()
+    for name in ("debian.sources", "cuda.list", "notes.txt"):
+        (etc / name).write_text(name)
+    monkeypatch.setattr(plan, "SOURCES", str(etc))
+    own = {"path": f"{etc}/llamarig-nvidia.sources", "content": "d"}
+    wanted = driver() | {"files": [own], "stale": [f"{etc}/cuda.list"]}
+    plan.all_sources(wanted, site, tmp_path)
+    found = {path.name for path in sources.iterdir()} - {"sources.list"}
+    assert found == {"llamarig-nvidia.sources", "llamarig-mirror.sources" if site else "debian.sources"}
+
+
 def test_a_host_without_a_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part("rig_nvidia"), "kernels", dict)
     with pytest.raises(plan.FailedError, match="no kernel lies in /boot"):
-        plan.preflight(driver(), 10)
+        plan.preflight(driver(), [], 10)
 
 
 def test_the_compilers_words_come_first() -> None:
