@@ -96,7 +96,9 @@ def pause(name: _Name = None, as_json: _Json = False) -> None:
     from llamarig.cli.context import project_root
     from llamarig.fleet.rollout import session
 
-    _end(session.pause(project_root(), name), as_json)
+    told = session.pause(project_root(), name)
+    _say_asked(told)
+    _end(told, as_json)
 
 
 @app.command()
@@ -139,6 +141,8 @@ def abort(
             _ask(f"the rollout {found.id} ends; hosts in the middle are finished, services that change are restarted")
         with _driving(break_lock, ask_become_pass) as given:
             told = session.abort(given, name)
+    else:
+        _say_asked(told)
     _end(told, as_json)
 
 
@@ -202,7 +206,8 @@ def _driving(break_lock: bool, ask_become_pass: bool, *, ignore_use: bool = Fals
         try:
             with RolloutView(err(), show_key) as view:
                 gate = no_gate if ignore_use else UseGate(project_root(), options, view.event, laid)
-                yield Session(project_root(), options, sink=view.event, watch=view.state, gate=gate, overlay=laid)
+                given = Session(project_root(), options, view.event, view.state, view.known, gate=gate, overlay=laid)
+                yield given
         except KeyboardInterrupt:
             raise RigError(
                 what="interrupted; hosts that were being changed may be half changed",
@@ -211,14 +216,24 @@ def _driving(break_lock: bool, ask_become_pass: bool, *, ignore_use: bool = Fals
             ) from None
 
 
+def _say_asked(told: State) -> None:
+    """What was asked of a rollout from aside, and what it will do: its state does not show that yet."""
+    from llamarig.cli.context import project_root
+    from llamarig.cli.rollout_view import say_asked
+    from llamarig.fleet.rollout import control, places
+
+    say_asked(told, control.asked(places.find(project_root(), told.id)))
+
+
 def _end(told: State, as_json: bool) -> None:
     from llamarig.cli.context import emit_json, project_root
     from llamarig.cli.rollout_view import say
-    from llamarig.fleet.rollout import session
+    from llamarig.fleet.rollout import control, places, session
 
     driver = session.driver(project_root(), told)
+    asked = control.asked(places.find(project_root(), told.id)) if driver else ""
     if as_json:
-        emit_json(told.to_json() | {"driver": driver})
+        emit_json(told.to_json() | {"driver": driver, "asked": asked})
     else:
-        say(told, driver)
+        say(told, driver, asked)
     raise typer.Exit(int(session.exit_code(told)))

@@ -9,9 +9,12 @@ from rich.markup import escape
 from llamarig.cli.context import err, out
 from llamarig.cli.rows import print_rows
 from llamarig.compare.text import counted, printable
-from llamarig.fleet.rollout.state import HostState, State
+from llamarig.fleet.rollout.control import PAUSE
+from llamarig.fleet.rollout.state import APPLYING, PAUSED, RETURNING, HostState, State
 from llamarig.fleet.view.words import counts_words
 
+_NAMED = 5
+"""Hosts that a line names."""
 _COLOURS = {
     "done": "green",
     "nothing-to-do": "green",
@@ -50,9 +53,26 @@ def detail(host: HostState) -> str:
     return ", ".join(words)
 
 
-def say(told: State, driver: dict[str, Any] | None) -> None:
-    """The whole rollout on standard output."""
+def say_asked(told: State, asked: str) -> None:
+    """On standard error: what a rollout was asked from aside, and what it does about it."""
+    if told.status == PAUSED:
+        words = f"paused; llamarig rollout resume {told.id} goes on"
+    elif not asked:
+        words = "it has stopped meanwhile"
+    else:
+        busy = [name for name, host in told.hosts.items() if host.phase in (APPLYING, RETURNING)]
+        more = " …" if len(busy) > _NAMED else ""
+        first = f"{', '.join(busy[:_NAMED])}{more} finished first; then it stops" if busy else "no other host is begun"
+        words = f"asked to {asked}: {first}, and " + (
+            f"llamarig rollout resume {told.id} goes on" if asked == PAUSE else "nothing goes on from there"
+        )
+    err().print(escape(printable(words, 600)), soft_wrap=True)
+
+
+def say(told: State, driver: dict[str, Any] | None, asked: str = "") -> None:
+    """The whole rollout on standard output; ``asked`` is what somebody wants of it and it has not done yet."""
     status = told.status if driver or told.status not in ("running", "rolling-back") else f"{told.status}, cut off"
+    status += f", asked to {asked}" if asked else ""
     why = f": {printable(told.reason, 300)}" if told.reason else ""
     out().print(f"[bold]{escape(told.id)}[/]  {status}{escape(why)}")
     if driver:

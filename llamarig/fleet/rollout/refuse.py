@@ -141,6 +141,16 @@ def refuse_unbegun(told: State, place: Path) -> None:
         )
 
 
+def had_its_turn(told: State) -> RigError:
+    """Why one that has left hosts for later is not paused."""
+    return RigError(
+        what="nothing of this rollout runs, so there is nothing to pause",
+        where=told.id,
+        why=f"every host had its turn, and some were left for later: {_some(told.open())}",
+        fix=f"llamarig rollout resume {told.id} takes them up again; or begin a new one",
+    )
+
+
 def over(told: State) -> RigError:
     """Why nothing goes on with a rollout that is over."""
     why = f"it is {told.status}" + (f": {told.reason}" if told.reason else "")

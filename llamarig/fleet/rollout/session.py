@@ -50,6 +50,8 @@ class Session:
     options: Options = field(default_factory=Options)
     sink: Sink = deaf
     watch: Watch = silent
+    known: Watch = silent
+    """Sees what a rollout is when it is taken up again, before anything new is told of it."""
     gate: Gate = no_gate
     make_hands: MakeHands | None = None
     overlay: Overlay | None = None
@@ -169,7 +171,9 @@ def pause(root: Path, name: str | None) -> State:
     place = places.find(root, name)
     told = State.read(place)
     refuse.refuse_unbegun(told, place)
-    if told.status in state.OVER or told.status == state.INCOMPLETE:
+    if told.status == state.INCOMPLETE:
+        raise refuse.had_its_turn(told)
+    if told.status in state.OVER:
         raise refuse.over(told)
     if told.status == state.ROLLING_BACK:
         raise RigError("a way back is not paused", told.id, fix="wait for its end; it is taken up again when cut off")
@@ -207,6 +211,7 @@ def _open(session: Session, verb: str, name: str | None) -> Iterator[tuple[Log, 
         refuse.may(session.root, verb, name, session.overlay)
         place = places.find(session.root, name)
         log = Log(journal.Journal.open(place / journal.FILE), session.watch)
+        session.known(log.state)
         with _closing(log):
             yield log, session.hands(place, private), place
 

@@ -95,6 +95,11 @@ class RolloutView:
         elif kind == "result" and self._phases.get(host) == OBSERVING:
             self._answered.add(host)
 
+    def known(self, state: State) -> None:
+        """What a rollout is that is taken up again: none of it is news."""
+        self._state, self._wave, self._status = state, state.wave, state.status
+        self._phases = {name: host.phase for name, host in state.hosts.items()}
+
     def state(self, state: State) -> None:
         """The state after a record."""
         self._state = state

@@ -192,6 +192,16 @@ def test_elsewhere_every_news_is_a_line_once() -> None:
     assert all(line.isprintable() for line in lines)
 
 
+def test_what_was_so_before_it_was_taken_up_again_is_no_news(state: State) -> None:
+    screen = console(terminal=False)
+    with RolloutView(screen) as view:
+        view.known(state)
+        state.add(host("ws-3", "done", seconds=3.0, checks={"passed": 11, "of": 11, "failed": []}))
+        view.state(state)
+    (line,) = screen.file.getvalue().splitlines()  # type: ignore[attr-defined] # a StringIO, made above
+    assert "ws-3: done, 4 actions" in line
+
+
 def test_a_new_key_reaches_who_shows_it() -> None:
     keys: list[dict[str, Any]] = []
     view = RolloutView(console(terminal=False), keys.append)

@@ -308,3 +308,29 @@ def test_a_request_left_behind_does_not_stop_the_next(given: Session, hosts: Fle
     killed(given, hosts)
     control.ask(place(given), control.PAUSE)
     assert session.resume(given, None).status == "done"
+
+
+def test_what_is_taken_up_again_is_shown_as_known_first(given: Session, hosts: Fleet) -> None:
+    killed(given, hosts)
+    seen: list[tuple[str, int]] = []
+    told = session.resume(
+        replace(
+            given,
+            known=lambda state: seen.append(("known", state.records)),
+            watch=lambda state: seen.append(("news", state.records)),
+        ),
+        None,
+    )
+    assert seen[0][0] == "known"
+    assert {kind for kind, _ in seen[1:]} == {"news"}
+    assert seen[-1][1] == told.records
+
+
+def test_a_rollout_that_left_hosts_for_later_is_not_paused_but_resumed(given: Session, hosts: Fleet) -> None:
+    hosts.hosts["c"].reachable = False
+    told = session.start(given, WISH)
+    assert told.status == "incomplete"
+    with pytest.raises(RigError, match="nothing to pause") as error:
+        session.pause(given.root, None)
+    assert "c" in error.value.why
+    assert f"rollout resume {told.id}" in error.value.fix

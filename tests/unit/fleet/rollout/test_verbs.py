@@ -242,3 +242,28 @@ def test_a_rollout_without_an_overlay_takes_none_later(project: Path, capsys: py
     rolled(project)
     assert rig(project, "--overlay", laid(project, 2048), "rollout", "rollback", "--yes") == 2
     assert "begun without an overlay" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("verb", "after"), [("pause", "goes on"), ("abort", "nothing goes on from there")])
+def test_what_is_asked_of_a_rollout_that_runs_is_said(
+    project: Path, capsys: pytest.CaptureFixture[str], verb: str, after: str
+) -> None:
+    hosts = Fleet({"a": Machinery(), "b": Machinery()})
+    hosts.on_apply = lambda: (rig(project, "rollout", verb), rig(project, "rollout", "status", "--json"), None)[2]
+    session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
+    told = capsys.readouterr()
+    assert f"asked to {verb}: a finished first; then it stops, and" in told.err
+    assert after in told.err
+    assert f"running, asked to {verb}" in told.out
+    assert f'"asked": "{verb}"' in told.out
+    assert rig(project, "rollout", "status", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["asked"] == ""
+
+
+def test_a_pause_of_what_nobody_drives_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = Fleet({"a": Machinery(), "b": Machinery()})
+    hosts.on_apply = lambda: (_ for _ in ()).throw(Killed())
+    with pytest.raises(Killed):
+        session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
+    assert rig(project, "rollout", "pause") == 1
+    assert "paused; llamarig rollout resume" in capsys.readouterr().err
