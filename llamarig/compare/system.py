@@ -11,6 +11,7 @@ from llamarig.compare.action import Action
 from llamarig.compare.flags import argument_changes, variable_changes
 from llamarig.compare.text import printable, short_hash
 from llamarig.compare.view import View, as_int, as_map, as_text, as_texts
+from llamarig.render.site import SOURCE
 from llamarig.render.wanted import CONFIG, UNITS, WantedCredential, WantedFile, WantedUser
 
 PREFIXES = ("LLAMA_", "GGML_", "MTMD_", "CUDA_")
@@ -148,7 +149,8 @@ def _left_over(view: View) -> Iterator[Action]:
     applied = {*as_map(view.record.get("files")), *former}
     # What the observer lists beside the files that it was asked for was found in our own places (docs/contracts.md).
     for path in sorted(({*applied, *view.part("files")} - known), key=str):
-        ours = path.startswith((f"{UNITS}/llama", f"{CONFIG}/")) and posixpath.normpath(path) == path
+        below_ours = path.startswith((f"{UNITS}/llama", f"{CONFIG}/")) and posixpath.normpath(path) == path
+        ours = below_ours or path == SOURCE
         if ours and view.part("files", path).get("type") not in (None, "absent"):
             yield Action(
                 "file",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from llamarig.render.site import SOURCE
 from tests.support.compare.cases import (
     BASE,
     KEYS,
@@ -166,7 +167,15 @@ def add_library(case: Case) -> None:
 
 
 def leave_unit(case: Case) -> None:
-    old = "/etc/systemd/system/llama-old.service"
+    leave(case, "/etc/systemd/system/llama-old.service")
+
+
+def leave_mirror_list(case: Case) -> None:
+    leave(case, SOURCE)
+
+
+def leave(case: Case, old: str) -> None:
+    """A file that an earlier apply wrote, as its record says, and that nobody wants."""
     case.observed["record"]["files"][old] = {"sha256": sha("old"), "stat": [1, 2, 3, 4, 5]}
     case.observed["files"][old] = {
         "type": "file",

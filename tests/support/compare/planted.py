@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from llamarig.render.site import SOURCE
 from tests.support.compare.cases import (
     KEYS,
     LINK,
@@ -30,6 +31,7 @@ from tests.support.compare.changes import (
     edit_record,
     edit_unit,
     edit_unit_and_restart,
+    leave_mirror_list,
     leave_unit,
     leave_unknown_key_file,
     leave_unknown_unit,
@@ -245,4 +247,5 @@ PLANTED = [
         "/etc/systemd/system/llama-old.service",
         "is not wanted any more",
     ),
+    Planted("list of a former mirror", leave_mirror_list, "file", SOURCE, "is not wanted any more"),
 ]

@@ -18,7 +18,7 @@ from tests.support.compare.cases import (
     sha,
     wanted_state,
 )
-from tests.support.compare.changes import OLDER, add_drop_in, change_flag_in_spec, edit_unit, remove_credential
+from tests.support.compare.changes import OLDER, add_drop_in, change_flag_in_spec, edit_unit, leave, remove_credential
 from tests.support.compare.planted import BOTH, PLANTED, Planted
 
 
@@ -126,6 +126,13 @@ def test_only_the_unit_is_blamed_for_a_changed_flag() -> None:
         PROBE: "the spec or llamarig itself changed its content",
         UNIT: "the spec changed: --ctx-size 4096 -> 8192",
     }
+
+
+def test_a_record_that_names_a_file_of_others_does_not_have_it_removed() -> None:
+    case = Case()
+    for path in ("/etc/apt/sources.list.d/debian.sources", "/etc/llamarig/../passwd"):
+        leave(case, path)
+    assert compare(case.wanted, case.observed) == []
 
 
 def test_a_file_that_no_record_knows_just_differs() -> None:
