@@ -36,7 +36,7 @@ def _spec(role: str) -> dict[str, Any]:
 
 def _words(text: Any) -> str:
     """Ansible's own markup as Markdown; a list of sentences as one paragraph."""
-    joined = " ".join(text) if isinstance(text, list) else str(text or "")
+    joined = " ".join((" ".join(text) if isinstance(text, list) else str(text or "")).split())
     return re.sub(r"[CI]\(([^)]*)\)", r"`\1`", joined).replace("|", "\\|")
 
 
@@ -44,7 +44,8 @@ def _default(value: Any) -> str:
     """A default as Ansible reads it, without the braces of a template that is nothing but one expression."""
     if value in (None, ""):
         return ""
-    shown = str(value).lower() if isinstance(value, bool) else str(value).strip()
+    # A cell of a table is one line, whatever the file folds.
+    shown = str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
     if shown.startswith("{{") and shown.endswith("}}") and shown.count("{{") == 1:
         shown = shown[2:-2].strip()
     return f"`{shown}`".replace("|", "\\|")

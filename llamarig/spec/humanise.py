@@ -11,7 +11,7 @@ from llamarig.spec.keys import unknown_key
 from llamarig.spec.problem import SpecProblem, shown
 from llamarig.spec.teach import teach
 from llamarig.spec.tree import Loc, Tree, dotted, find
-from llamarig.spec.words import PATTERNS, example
+from llamarig.spec.words import PATTERNS, SAMPLES, example
 
 Error = Mapping[str, Any]
 """One entry of ``ValidationError.errors()``."""
@@ -110,7 +110,7 @@ def _scalar(here: Tree, name: str, error: Error) -> tuple[str, str]:
         return f"`{name}` is {text}, {_LIMITS[kind](context)}", "choose a value within the limit"
     if kind == "string_pattern_mismatch":
         what, sample = _expected(error)
-        return f"`{name}` is {text!r}, but must be {what}", f"for example {sample}"
+        return f"`{name}` is {text!r}, but must be {what}", f"for example {SAMPLES.get(name, sample)}"
     what, fix = _EXPECTED.get(kind, ("a value of another form", "compare it with the spec reference"))
     if kind == "bool_type" and text.lower() in ("yes", "on", "y", "no", "off", "n"):
         fix = f"write {'true' if text.lower() in ('yes', 'on', 'y') else 'false'}"

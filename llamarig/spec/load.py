@@ -13,7 +13,7 @@ from llamarig.spec.fleet_file import NO_SECTIONS, FleetSections
 from llamarig.spec.fleet_labels import label_warnings
 from llamarig.spec.host import HostSpec
 from llamarig.spec.natural import natural_path
-from llamarig.spec.overlay import Overlay
+from llamarig.spec.overlay import Overlay, looks_like_one
 from llamarig.spec.problem import SpecProblem
 from llamarig.spec.read_yaml import OUTSIDE, leads_outside, read_file
 from llamarig.spec.tree import find, merge
@@ -161,6 +161,12 @@ def _load_host(path: Path, top: Path, fleets: dict[Path, Fleet], root: Path, ove
         loaded.errors.append(
             SpecProblem(path, tree.line, "a host spec is a mapping of keys", "begin with `host: name`")
         )
+        return loaded
+    if looks_like_one(tree):
+        message = "this looks like an overlay, and files here are host specs"
+        fix = f"move it out of {INVENTORY}/, and lay it on with `llamarig --overlay FILE`"
+        loaded.errors.append(SpecProblem(path, (tree.child("replace") or tree).line, message, fix))
+        loaded.host, loaded.line = path.stem, 0
         return loaded
     merged = tree if fleet.defaults is None else merge(fleet.defaults, tree)
     if overlay is not None and overlay.host == loaded.host:

@@ -85,6 +85,11 @@ def _replaced(tree: Tree, key: Loc, value: Tree) -> tuple[Tree, str]:
     return Tree(children, tree.path, tree.line), ""
 
 
+def looks_like_one(tree: Tree) -> bool:
+    """Whether a file that was read as a spec is an overlay: it replaces, and all its keys are those of one."""
+    return isinstance(tree.value, dict) and "replace" in tree.value and all(key in _KEYS for key in tree.value)
+
+
 def read_overlay(path: Path) -> Overlay:
     """The overlay in a file; raises :class:`RigErrors` with everything that is wrong with its form."""
     tree, problems = read_file(path)

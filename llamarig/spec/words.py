@@ -59,6 +59,8 @@ PATTERNS: dict[str, tuple[str, str]] = {
     _field(models.ModelFile, "repo"): ("a repository of the model hub, `owner/name`", "someone/Some-Model-GGUF"),
 }
 """Pattern -> (what is expected, an example)."""
+SAMPLES = {"rollout.by": "room"}
+"""Values for keys whose form others share, and whose meaning is their own."""
 
 EXAMPLES: dict[str, str] = {
     "schema-version": "schema-version: 1",

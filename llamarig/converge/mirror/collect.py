@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ def _collect(
             place.save()
             wanted.setdefault(system_of(spec_of(loaded)), []).append(each)
         except RigError as error:
-            errors.append(error)
+            errors.append(_of(loaded.host, error))
     sources = {system_of(spec_of(loaded)): loaded for loaded in options.packages_from}
     for system, needed in wanted.items():
         if system in sources:
@@ -131,6 +132,12 @@ def _collect(
     else:
         place.keep_below("python/")
     return errors
+
+
+def _of(host: str, error: RigError) -> RigError:
+    """The error with the name of the host that needs what is lacking."""
+    named = re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w.-])", error.where)
+    return error if named else replace(error, where=f"{host}: {error.where}" if error.where else host)
 
 
 def _releases(root: Path, hosts: Sequence[LoadedHost], progress: Progress) -> dict[str, RigError]:

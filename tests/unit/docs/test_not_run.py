@@ -68,8 +68,13 @@ def test_the_example_of_an_overlay_is_one(tmp_path: Path) -> None:
     example = tmp_path / "staging.yml"
     example.write_text(page.partition("```yml overlay\n")[2].partition("```")[0])
     overlay = read_overlay(example)
-    assert [dotted(each.key) for each in overlay.replaced] == ["gpus.main.model", "services.chat.expect"]
+    assert [dotted(each.key) for each in overlay.replaced][:2] == ["gpus.upper.model", "engine.architectures"]
     assert all(each.reason for each in overlay.replaced)
+    host = load_project(not_run.ROOT, overlay).named("rtx-5090")
+    assert host.errors == []
+    assert host.spec is not None
+    assert host.spec.gpus["upper"].model == "rtx-4090"
+    assert host.spec.services["chat"].sampling == "engine"
 
 
 def test_the_stand_in_model_is_the_one_that_the_tests_write(tmp_path: Path) -> None:

@@ -41,6 +41,13 @@ def test_the_page_of_the_roles_is_fresh_and_names_every_variable() -> None:
             assert f"| `{name}` |" in text
 
 
+def test_a_row_of_the_roles_is_one_line() -> None:
+    _, *sections = reference_roles.text().split("\n## ")
+    for section in sections:
+        _, _, table = section.partition("\n| variable")
+        assert all(line.startswith("|") for line in ("| variable" + table).strip().splitlines())
+
+
 def test_the_page_of_the_roles_knows_every_role() -> None:
     assert set(reference_roles.ORDER) == {path.name for path in (ROOT / "roles").iterdir() if path.is_dir()}
 

@@ -104,3 +104,9 @@ def test_prune_removes_what_a_removed_host_needed(project: Path, capsys: pytest.
     report = json.loads(capsys.readouterr().out)
     assert report["pruned"] == [f"sha256/{hashlib.sha256(other).hexdigest()}"]
     assert report["files"] == 2
+
+
+def test_what_is_not_pinned_names_its_host(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _describe(project, "two", sha256="unlocked")
+    assert _mirror(project, "--all") == 2
+    assert "error: two: model m.gguf: its hash is not known yet" in capsys.readouterr().err

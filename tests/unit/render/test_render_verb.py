@@ -46,3 +46,16 @@ def test_a_directory_of_others_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "not made by" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_list_of_a_mirror_that_is_not_there_is_said_to_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "inventory").mkdir()
+    spec = (ROOT / "inventory/demo.yml").read_text()
+    path = tmp_path / "inventory/demo.yml"
+    path.write_text(spec + f'mirror: {{path: {tmp_path / "m"}, url: "http://192.0.2.5/m"}}\n')
+    (tmp_path / "headers").symlink_to(ROOT / "headers")
+    told = render("demo", "--out", str(tmp_path / "out"), project=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "demo: /etc/apt/sources.list.d/llamarig-mirror.sources is left out: there is no mirror" in told.stderr
+    path.write_text(spec)
+    assert "left out" not in render("demo", "--out", str(tmp_path / "out"), project=tmp_path).stderr

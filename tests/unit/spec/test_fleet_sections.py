@@ -67,6 +67,11 @@ def test_an_error_stands_on_its_line(tmp_path: Path, line: str, words: str) -> N
     assert found.errors == (problem,)
 
 
+def test_a_label_is_asked_for_by_the_example_of_one(tmp_path: Path) -> None:
+    [problem] = fleet(tmp_path, "rollout: {by: Room}\n").own_errors
+    assert problem.fix == "for example room"
+
+
 def test_an_error_of_the_directory_above_is_said_once(tmp_path: Path) -> None:
     above = fleet(tmp_path, "rollout: {canary: -1}\n")
     below = fleet(tmp_path / "lab", "rollout: {failures: 2}\n", above)

@@ -77,3 +77,13 @@ def test_a_key_that_the_spec_does_not_have_is_refused(tmp_path: Path, key: str) 
 )
 def test_the_form_is_checked(tmp_path: Path, text: str, told: str) -> None:
     assert told in problems(write(tmp_path / "overlay.yml", text))
+
+
+def test_one_among_the_specs_is_told_as_what_it_is(tmp_path: Path) -> None:
+    root = project_of(tmp_path)
+    path = write(root / "inventory/staging.yml", HEAD + "replace:\n" + ENTRY)
+    project = load_project(root)
+    [problem] = project.named("staging").errors
+    assert (problem.path, problem.message) == (path, "this looks like an overlay, and files here are host specs")
+    assert problem.line == 3
+    assert project.named("box").errors == []
