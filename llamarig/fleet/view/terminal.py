@@ -82,6 +82,9 @@ class RolloutView:
     def event(self, event: dict[str, Any]) -> None:
         """One event of a run (:mod:`llamarig.converge.events`)."""
         kind, host = event.get("event"), str(event.get("host"))
+        if kind in ("start", "progress"):
+            # It is asked something more: whether it is in use, say.
+            self._answered.discard(host)
         if kind == "key" and self._on_key is not None:
             self._on_key(event)
         elif kind == "start" and not str(event.get("task")).startswith(_OF_ANSIBLE):

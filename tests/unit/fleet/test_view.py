@@ -125,6 +125,8 @@ def test_a_host_that_has_answered_is_not_awaited_any_more() -> None:
         view.event({"event": "result", "host": name, "action": "rig_observe", "status": "ok"})
     assert text_of(view)[-1] == "waiting for ws-1"
     assert [view._look(name) for name in HOSTS[:2]] == ["is looked at", "was looked at"]
+    view.event({"event": "progress", "host": "ws-2", "label": "Wait for requests", "done": 1, "total": 0})
+    assert text_of(view)[-1] == "waiting for ws-1, ws-2"
     again = State.fold([started(), *(host(name, "pending") for name in HOSTS)])
     view.state(again)
     view.state(State.fold([started(), *(host(name, "observing") for name in HOSTS)]))
