@@ -46,13 +46,17 @@ def start(
 ) -> None:
     """Look at all hosts, change a canary, then the others in waves; each is proven."""
     from llamarig.cli.choose import choose, labelled
+    from llamarig.cli.context import project_root
     from llamarig.cli.host_error import complain
-    from llamarig.fleet.rollout import session
+    from llamarig.fleet.rollout import refuse, session
+    from llamarig.fleet.rollout.lock import refuse_while_rolling
 
     loaded = choose(hosts or [], all_ or bool(label and not hosts), "rollout start")
     if label:
         loaded = labelled(loaded, label, named=bool(hosts))
     wish = _wish(loaded, canary, failures, {"verify": verify, "accept-changed": accept_changed})
+    refuse_while_rolling(project_root())
+    refuse.refuse_unfinished(project_root())
     for host, error in wish.refused.items():
         complain(host, error)
     if not yes:
@@ -111,10 +115,9 @@ def resume(
     as_json: _Json = False,
 ) -> None:
     """Go on: after a pause, when it was cut off, or with hosts that were left for later."""
-    from llamarig.cli.context import overlay, project_root
-    from llamarig.fleet.rollout import refuse, session
+    from llamarig.fleet.rollout import session
 
-    found = refuse.may(project_root(), "resume", name, overlay())
+    found = _may("resume", name)
     if not yes:
         _ask(f"the rollout {found.id} goes on; services that change are restarted")
     with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
@@ -131,12 +134,12 @@ def abort(
     as_json: _Json = False,
 ) -> None:
     """End it: hosts in the middle are brought to an end, no other is begun."""
-    from llamarig.cli.context import overlay, project_root
-    from llamarig.fleet.rollout import refuse, session
+    from llamarig.cli.context import project_root
+    from llamarig.fleet.rollout import session
 
     told = session.ask_to_abort(project_root(), name)
     if told is None:
-        found = refuse.may(project_root(), "abort", name, overlay())
+        found = _may("abort", name)
         if not yes:
             _ask(f"the rollout {found.id} ends; hosts in the middle are finished, services that change are restarted")
         with _driving(break_lock, ask_become_pass) as given:
@@ -155,10 +158,9 @@ def rollback(
     as_json: _Json = False,
 ) -> None:
     """Take back what this rollout changed, the last first, each host to its own former release."""
-    from llamarig.cli.context import overlay, project_root
     from llamarig.fleet.rollout import refuse, session
 
-    found = refuse.may(project_root(), "rollback", name, overlay())
+    found = _may("rollback", name)
     if not yes:
         _ask(refuse.to_take_back(found))
     with _driving(break_lock, ask_become_pass) as given:
@@ -180,6 +182,16 @@ def _wish(loaded: list[LoadedHost], canary: int | None, failures: int | None, op
     refused = {each.host: combined(each.errors, each.path) for each in loaded if each.spec is None}
     found = [Wave(wave.name, list(wave.hosts)) for wave in waves(labels, policy)]
     return Start(found, policy.model_dump(mode="json", by_alias=True), options, refused)
+
+
+def _may(verb: str, name: str | None) -> State:
+    """The rollout that the verb works on; what stands against it is told before anybody is asked."""
+    from llamarig.cli.context import overlay, project_root
+    from llamarig.fleet.rollout import refuse
+    from llamarig.fleet.rollout.lock import refuse_while_rolling
+
+    refuse_while_rolling(project_root())
+    return refuse.may(project_root(), verb, name, overlay())
 
 
 def _ask(what: str) -> None:

@@ -267,3 +267,27 @@ def test_a_pause_of_what_nobody_drives_is_said(project: Path, capsys: pytest.Cap
         session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
     assert rig(project, "rollout", "pause") == 1
     assert "paused; llamarig rollout resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["start", "--all"], ["resume"], ["rollback"]])
+def test_nobody_is_asked_while_another_process_rolls(
+    project: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    rolled(project, b=Machinery(reachable=False))
+    with fleet_lock(project, "start"):
+        assert rig(project, "rollout", *words) == 2
+    said = capsys.readouterr().err
+    assert "a rollout of this project is running" in said
+    assert "give --yes" not in said
+
+
+def test_nobody_is_asked_to_begin_one_beside_one_that_was_paused(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts = Fleet({"a": Machinery(), "b": Machinery()})
+    hosts.on_apply = lambda: control.ask(places.find(project, None), control.PAUSE)
+    session.start(Session(project, make_hands=lambda _r, _p, _s: hosts), WISH)
+    assert rig(project, "rollout", "start", "--all") == 2
+    said = capsys.readouterr().err
+    assert "is paused" in said
+    assert "give --yes" not in said
