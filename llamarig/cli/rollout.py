@@ -170,14 +170,18 @@ def rollback(
 
 def _wish(loaded: list[LoadedHost], canary: int | None, failures: int | None, options: dict[str, bool]) -> Start:
     """The waves by the fleet's policy, with what the command line says instead."""
+    from llamarig.cli.context import err
+    from llamarig.cli.rollout_plan import warn
     from llamarig.fleet.policy import policy_of, waves
     from llamarig.fleet.rollout.session import Start
     from llamarig.fleet.rollout.state import Wave
+    from llamarig.spec.fleet_labels import uncarried_by
     from llamarig.spec.problem import combined
 
     given = {"canary": canary, "failures": failures}
     said = policy_of([each for each in loaded if each.spec is not None])
     policy = said.model_copy(update={key: value for key, value in given.items() if value is not None})
+    warn(uncarried_by(loaded, policy), err())
     labels = {each.host: each.spec.labels if each.spec is not None else {} for each in loaded}
     refused = {each.host: combined(each.errors, each.path) for each in loaded if each.spec is None}
     found = [Wave(wave.name, list(wave.hosts)) for wave in waves(labels, policy)]

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from rich.console import Console
 
     from llamarig.errors import RigError
     from llamarig.fleet.plan import FleetPlan, HostPlan, Observation, Verdict
@@ -103,7 +106,6 @@ def _print(made: FleetPlan) -> None:
     from llamarig.cli.context import out
     from llamarig.cli.host_error import complain
     from llamarig.cli.rows import print_rows
-    from llamarig.compare.text import printable
 
     for wave in made.waves:
         out().print(f"[bold]{escape(wave.name)}[/]")
@@ -114,11 +116,20 @@ def _print(made: FleetPlan) -> None:
     for host in made.hosts.values():
         for error in host.refusals:
             complain(host.host, error)
-    for message, fix in made.warnings:
-        out().print(f"[yellow]warning[/] {escape(printable(message, 300))}", soft_wrap=True)
-        out().print(f"[dim]fix:[/]    {escape(printable(fix, 300))}", soft_wrap=True)
+    warn(made.warnings, out())
     counts = [f"{count} {words}" for verdict, (_, words) in _TONES.items() if (count := made.count(verdict))]
     out().print(f"{_in_waves(made)}: {', '.join(counts)}")
+
+
+def warn(warnings: Iterable[tuple[str, str]], console: Console) -> None:
+    """Say what the policy says to no effect, each with its fix."""
+    from rich.markup import escape
+
+    from llamarig.compare.text import printable
+
+    for message, fix in warnings:
+        console.print(f"[yellow]warning[/] {escape(printable(message, 300))}", soft_wrap=True)
+        console.print(f"[dim]fix:[/]    {escape(printable(fix, 300))}", soft_wrap=True)
 
 
 def _in_waves(made: FleetPlan) -> str:

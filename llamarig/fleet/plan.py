@@ -14,7 +14,7 @@ from llamarig.converge.wanted import plan_for, spec_of, wanted_for
 from llamarig.errors import RigError
 from llamarig.fleet.policy import Use, Wave, waves
 from llamarig.plan.many import on_all_cores
-from llamarig.spec.fleet_labels import uncarried
+from llamarig.spec.fleet_labels import uncarried_by
 
 if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
@@ -107,9 +107,8 @@ def plan_rollout(
     for each in by_name.values():
         if each.builds:
             builds.setdefault(each.release, []).append(each.host)
-    idle = tuple((message, fix) for _, message, fix in uncarried([*labels.values()], policy))
     whole = {release: tuple(names) for release, names in builds.items()}
-    made = FleetPlan(waves(labels, policy), by_name, whole, idle)
+    made = FleetPlan(waves(labels, policy), by_name, whole, uncarried_by(hosts, policy))
     return made if use is None else made.with_use(use)
 
 

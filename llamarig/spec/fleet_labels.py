@@ -30,6 +30,12 @@ def uncarried(labels: Sequence[Mapping[str, str]], policy: Rollout) -> Iterator[
         yield "by", message, near(policy.by, known) if known else f"give the hosts labels: {{{policy.by}: NAME}}"
 
 
+def uncarried_by(hosts: Sequence[LoadedHost], policy: Rollout) -> tuple[tuple[str, str], ...]:
+    """Message and fix of each for hosts; nothing where a spec has errors, whose labels are not known."""
+    labels = [each.spec.labels for each in hosts if each.spec is not None]
+    return tuple(told[1:] for told in uncarried(labels, policy)) if len(labels) == len(hosts) else ()
+
+
 def label_warnings(fleets: Mapping[Path, Fleet], hosts: Sequence[LoadedHost]) -> Iterator[SpecProblem]:
     """The same at its line, for each of these fleet files and the hosts below it that go by what it says.
 
@@ -58,4 +64,4 @@ def _same(one: Rollout | None, other: Rollout) -> bool:
     return one is not None and (one.canary_labels, one.by) == (other.canary_labels, other.by)
 
 
-__all__ = ["label_warnings", "uncarried"]
+__all__ = ["label_warnings", "uncarried", "uncarried_by"]

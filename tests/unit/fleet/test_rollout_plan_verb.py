@@ -139,6 +139,9 @@ def test_labels_that_no_host_carries_are_said(project: Path, fleet: list[tuple[s
         },
     ]
     assert "warning no host carries wave=canry" in run(project, "--all").stdout
+    begun = CliRunner().invoke(app, ["-C", str(project), "rollout", "start", "--all"])
+    assert "warning no host carries wave=canry" in begun.stderr
+    assert isinstance(begun.exception, RigError)  # nobody can be asked, and nothing was begun
     (project / "inventory/fleet.yml").write_text("schema-version: 1\n" + rollout.replace("canry", "canary"))
     assert len(json.loads(run(project, "--all", "--json").stdout)["warnings"]) == 1
 
