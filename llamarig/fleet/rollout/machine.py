@@ -244,7 +244,7 @@ class Machine:
     def _differs(self, name: str, pin: Pin | RigError) -> str:
         """Why a host cannot go on with what was loaded now; empty when it can."""
         if isinstance(pin, RigError):
-            return f"{words(pin)}; {pin.fix}" if pin.fix else words(pin)
+            return f"{words(pin)}; fix: {pin.fix}" if pin.fix else words(pin)
         pinned = self._log.state.hosts[name]
         if self._rules.accept_changed or (pin.spec, pin.wanted) == (pinned.spec, pinned.wanted):
             return ""

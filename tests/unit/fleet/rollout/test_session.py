@@ -62,7 +62,7 @@ def test_a_refused_host_is_left_alone_and_the_others_are_gone_on_with(given: Ses
     bad = RigError("the spec has errors", fix="mend it")
     told = session.start(given, replace(WISH, refused={"c": bad}))
     assert phases(told) == {"a": "refused", "b": "done", "c": "refused"}
-    assert (told.hosts["a"].reason, told.hosts["c"].reason) == ("does not fit", "the spec has errors; mend it")
+    assert (told.hosts["a"].reason, told.hosts["c"].reason) == ("does not fit", "the spec has errors; fix: mend it")
     assert told.status == "incomplete"
     assert session.exit_code(told) == ExitCode.BAD_INPUT
     assert not any("a" in names for call, names in hosts.calls if call == "look")
