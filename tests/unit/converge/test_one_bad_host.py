@@ -212,7 +212,7 @@ def test_a_bad_file_that_names_no_host_never_goes_by_the_name_of_another(project
     add(project, spec("bert"), "one.yml")
     (project / "inventory" / "bert.yml").write_text("services: []\n")
     context.set_project(project)
-    found = choose.choose([], True)
+    found = choose.choose([], True, "plan")
     assert {loaded.host: bool(loaded.errors) for loaded in found} == {
         "anna": False,
         "bert": False,
