@@ -215,7 +215,7 @@ def test_looking_keeps_the_order_and_each_hosts_own_error(monkeypatch: pytest.Mo
     monkeypatch.setattr(choose, "choose", lambda *_: loaded)
     monkeypatch.setattr("llamarig.converge.wanted.wanted_for", wanted_for)
     monkeypatch.setattr("llamarig.converge.observe.observe_hosts", observe_hosts)
-    found = looked.look([], all_=True, deep=True)
+    found = looked.look([], True, "drift", deep=True)
     assert [each.error.what if each.error else len(each.actions) for each in found] == [
         "no chat template",
         0,
