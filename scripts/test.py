@@ -50,6 +50,8 @@ TIERS = (
             "--ignore=tests/hosts/machine",
             "--ignore=tests/hosts/mirror",
             "--ignore=tests/hosts/places/test_builder.py",
+            "--ignore=tests/hosts/fleet/test_rollout_builds.py",
+            "--ignore=tests/hosts/fleet/test_rollout_in_use.py",
             "--lab",
         ),
         always=True,
@@ -101,7 +103,7 @@ TIERS = (
             "scripts/gpu_check/*",
         ),
     ),
-    # The tests of tests/hosts/fleet run in the tier hosts too, with three machines and three kills.
+    # Most tests of tests/hosts/fleet run in the tier hosts too, with three machines and one kill.
     Tier(
         "fleet",
         ("tests/hosts/fleet", "tests/hosts/mirror", "--lab", "--full-fleet"),
