@@ -125,7 +125,7 @@ def _service(name: str, entry: object, rules: Rules) -> Use | None:
     if processing is None or (recent is None and rules.requests == "defer"):
         return Use(f"nobody knows whether {shown} answers requests: {printable(state.get('error'))}")
     if processing > 0:
-        return Use(f"{shown} answers {_requests(processing)}", drains=rules.requests == "drain")
+        return Use(f"{shown} answers {_requests(processing)}", drains=rules.requests == "drain" and rules.drain_s > 0)
     if rules.requests == "defer" and recent:
         return Use(f"{shown} had {_requests(recent)} within {rules.within_min} minutes")
     return None

@@ -69,7 +69,6 @@ def test_a_host_that_answers_a_request_is_in_use(ask: Ask, completion: Callable[
     completion()
     use = ask(REQUESTS)
     assert use is not None
-    assert use.drains
     assert use.reason == "chat answers 1 request"
     deferred = ask(replace(REQUESTS, requests="defer"))
     assert deferred is not None

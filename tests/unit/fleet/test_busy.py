@@ -44,6 +44,9 @@ def test_running_requests_drain_or_defer() -> None:
     assert use is not None
     assert use.drains
     assert use.reason == "chat answers 2 requests"
+    at_once = busy(idle(processing=2), Rules(drain_s=0), NOON)
+    assert at_once is not None
+    assert not at_once.drains, "where nobody waits there is nothing to be waited for"
     deferred = busy(idle(processing=1), DEFER, NOON)
     assert deferred is not None
     assert not deferred.drains
