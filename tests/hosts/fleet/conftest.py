@@ -20,6 +20,16 @@ RECORD = "/var/lib/llamarig/record.json"
 MANAGED = f"/etc/systemd/system/{UNIT} /etc/llamarig /opt/llamarig/current {RECORD} /var/lib/llamarig"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what takes minutes to --full-fleet."""
+    if config.getoption("--full-fleet"):
+        return
+    later = pytest.mark.skip(reason="takes minutes: with --full-fleet")
+    for item in items:
+        if item.get_closest_marker("full_fleet"):
+            item.add_marker(later)
+
+
 @dataclass
 class Rolling:
     """Machines and a project that are rolled over; a change of the window is cheap, and seen in the process."""

@@ -182,6 +182,7 @@ def test_the_watch_sees_a_secret_where_there_is_one(demo: Host) -> None:
     assert watch.seen
 
 
+@pytest.mark.full_fleet
 def test_no_key_is_anywhere_but_in_its_own_file(project: Project, fleet: list[Host]) -> None:
     demo, north, _ = fleet
     secrets = project.directory / "secrets"

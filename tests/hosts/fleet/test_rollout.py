@@ -6,6 +6,7 @@ import json
 import stat
 from typing import Any
 
+import pytest
 from lab import Host
 
 from llamarig.fleet.rollout import control, journal
@@ -40,6 +41,7 @@ def call(host: Host, name: str) -> None:
     host.exec(["python3", "-c", "import socket, sys; socket.sethostname(sys.argv[1])", name])
 
 
+@pytest.mark.full_fleet
 def test_a_change_is_paused_behind_its_canary_goes_on_and_comes_back(rolling: Any) -> None:
     former, asked = rolling.context, rolling.other()
     newest, first, last = rolling.place(), rolling.hosts[0], rolling.hosts[-1]
@@ -101,6 +103,7 @@ def test_a_bad_change_touches_the_canary_alone_and_is_taken_back(rolling: Any) -
     assert rolling.rig("start", "--all", "--yes").ok().data["hosts"][first.name]["phase"] == "nothing-to-do"
 
 
+@pytest.mark.full_fleet
 def test_an_abort_waits_for_the_host_in_progress(rolling: Any) -> None:
     former, asked, newest = rolling.context, rolling.other(), rolling.place()
     rolling.want(asked)

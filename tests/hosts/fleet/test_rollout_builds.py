@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from lab.project import chat, demo_spec
 
 from llamarig.converge.store.releases import Releases
 
 
+@pytest.mark.full_fleet
 def test_one_host_builds_for_all(rolling: Any) -> None:
     for host in rolling.hosts:
         spec = demo_spec()

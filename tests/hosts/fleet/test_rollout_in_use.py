@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from lab import Host
 from lab.project import Project, demo_spec, tunnel
@@ -15,6 +16,7 @@ from tests.support.completion import Completion
 FLEET: dict[str, Any] = {"schema-version": 1, "rollout": {"busy": {"drain-s": 0}}}
 
 
+@pytest.mark.full_fleet
 def test_a_host_in_use_is_deferred_and_done_later(tmp_path: Path, another: Callable[[str], Host]) -> None:
     host = another("in-use")
     project = Project(tmp_path)

@@ -93,10 +93,9 @@ def connections_to(host: Host) -> list[int]:
     return found
 
 
+@pytest.mark.full_fleet
 @pytest.mark.parametrize("patient", [False, True], ids=["told", "silent"])
 def test_a_host_cut_off_in_the_middle_does_not_hold_up_the_others(rolling: Any, patient: bool) -> None:
-    if patient and not rolling.full:
-        pytest.skip("ssh gives up a silent connection after two minutes: with --full-fleet")
     asked, newest = rolling.other(), rolling.place()
     lost, *others = rolling.hosts[1:][::-1]
     others.append(rolling.hosts[0])
