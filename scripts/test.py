@@ -177,7 +177,9 @@ def parse() -> argparse.Namespace:
         description="Lint, unit and golden tests, the demo host and four faults; more when asked, "
         "or when what a tier covers differs from the remote's default branch.",
     )
-    parser.add_argument("--faults", action="store_true", help="every fault, the QEMU machine, another commit, builds elsewhere")
+    parser.add_argument(
+        "--faults", action="store_true", help="every fault, the QEMU machine, another commit, builds elsewhere"
+    )
     parser.add_argument(
         "--cuda", action="store_true", help="a real toolkit, and five sources of the engine built with it"
     )
