@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +11,7 @@ from lab.project import ROOT, Project, Ran, chat
 from lab.report import actions_of
 
 from llamarig.converge.store.releases import Held, Releases
+from tests.support.toolkit.reference import play
 
 RELEASES = "/opt/llamarig/releases"
 COMPILERS = "cc c++ gcc g++ cmake ninja ccache nvcc"
@@ -20,18 +19,7 @@ COMPILERS = "cc c++ gcc g++ cmake ninja ccache nvcc"
 
 def collect(project: Project, host: Host) -> None:
     """Run playbooks/collect.yml as a user of plain Ansible would."""
-    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, "playbooks/collect.yml"]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=dict(project.environment(), ANSIBLE_NOCOLOR="1", LC_ALL=os.environ.get("LC_ALL", "C.UTF-8")),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    play(project, host, ROOT / "playbooks/collect.yml")
 
 
 def provenance(host: Host) -> str:
