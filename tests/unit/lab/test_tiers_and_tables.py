@@ -1,4 +1,4 @@
-"""Which tiers scripts/test runs, what it makes of their ends, and how benchmarks/run.py reads its lines."""
+"""Which tiers scripts/test runs, what it makes of their ends, and the lines of benchmarks."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def load(path: str) -> ModuleType:
 
 tiers = load("scripts/test.py")
 tables = load("benchmarks/run.py")
+timing = load("benchmarks/over_ping.py")
 
 
 def names(changed: list[str], **flags: object) -> list[str]:
@@ -98,6 +99,25 @@ def test_the_table_lines_its_columns_up() -> None:
         [tables.Row("a long name", "1", "2", "met"), tables.Row("b", "10", "20", "MISSED")]
     ).splitlines()
     assert len({line.index(cell) for line, cell in zip(lines, ("verdict", "met", "MISSED"), strict=True)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("bar", "line", "met"),
+    [
+        (3.0, "a verb over ping, 2 hosts  3.00x (6.00 s over 2.00 s)  at most 3x  met", True),
+        (2.9, "a verb over ping, 2 hosts  3.00x (6.00 s over 2.00 s)  at most 2.9x  MISSED", False),
+    ],
+)
+def test_the_medians_of_a_verb_and_a_ping_are_held_against_the_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bar: float, line: str, met: bool
+) -> None:
+    pings, verbs = iter([2.0, 1.0, 2.0, 90.0, 2.0]), iter([6.0, 6.0, 600.0, 1.0, 6.0])
+    monkeypatch.setattr(timing, "ping", lambda _fleet: next(pings))
+    fleet = timing.Fleet(None, [None, None])
+    assert timing.over_ping("a verb", bar, fleet, lambda _fleet: next(verbs)) is met
+    said = capsys.readouterr().out
+    assert said == f"{line}\n"
+    assert len(tables.rows_of(said)) == 1
 
 
 def test_an_unknown_benchmark_is_named() -> None:
