@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llamarig.gguf import Header
 from llamarig.memory import Settings, read_shape
@@ -52,11 +52,20 @@ def fit_settings(spec: HostSpec, service: Service) -> Settings:
 
 
 def fit_columns(spec: HostSpec, service: Service, header: Header) -> FitColumns:
-    """What the tool must print; it wants logits of every token of a pass, a server only of those that it samples.
+    """What the tool must print for a service, see :func:`columns`.
 
     Raises :class:`RigError` when model and settings do not go together.
     """
-    shape, settings = read_shape(header), fit_settings(spec, service)
+    return columns(header, fit_settings(spec, service))
+
+
+def columns(header: Header, settings: Settings) -> FitColumns:
+    """What the tool must print for a model with these settings, on the CPU backend.
+
+    It wants logits of every token of a pass, a server only of those that it samples. It never maps the file, however
+    the service loads it: source as above, where ``use_mmap`` is cleared beside ``no_alloc``.
+    """
+    shape, settings = read_shape(header), replace(settings, mapped=False)
     window = cut(settings)
     weights, _ = weight_bytes(header, shape, settings)
     context = kv_bytes(shape, settings, window).host + recurrent_bytes(shape, settings).host

@@ -10,14 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llamarig.gguf import Header
-from llamarig.memory import Settings, read_shape
+from llamarig.memory import Settings
 from llamarig.memory.engines import of_version
-from llamarig.memory.graph.reserve import is_known, reserve
-from llamarig.memory.kv import kv_bytes
-from llamarig.memory.recurrent import recurrent_bytes
-from llamarig.memory.units import KV_TYPES, MIB, is_quantised
-from llamarig.memory.weights import weight_bytes
-from llamarig.memory.window import cut
+from llamarig.memory.units import KV_TYPES, is_quantised
+from llamarig.prove.fit_settings import columns
 from tests.support.models.model import Model
 
 _LINE = re.compile(r"^Host +(\d+) +(\d+) +(\d+) *$", re.MULTILINE)
@@ -61,8 +57,6 @@ class Drawn:
             cache_k=self.cache_k,
             cache_v=self.cache_v,
             flash_attention=self.flash_attention,
-            # The tool never maps the file.
-            mapped=False,
             era=of_version(engine).era,
         )
 
@@ -135,13 +129,6 @@ def save(path: Path, origin: str, cases: dict[str, list[Case]]) -> None:
 
 
 def planned(header: Header, drawn: Drawn, engine: str) -> Columns:
-    """llamarig's figures for the same server, rounded as the tool does, which wants logits of every token of a pass.
-
-    Compute is 0 where the architecture's graph is not known.
-    """
-    shape, settings = read_shape(header), drawn.settings(engine)
-    window = cut(settings)
-    weights, _ = weight_bytes(header, shape, settings)
-    context = kv_bytes(shape, settings, window).host + recurrent_bytes(shape, settings).host
-    compute = reserve(header, shape, settings, window, window.ubatch).host if is_known(shape) else 0
-    return Columns(*(size // MIB for size in (weights.host, context, compute)))
+    """llamarig's figures for the same settings; compute is 0 where the architecture's graph is not known."""
+    found = columns(header, drawn.settings(engine))
+    return Columns(found.weights, found.context, found.compute or 0)
