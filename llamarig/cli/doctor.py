@@ -29,6 +29,7 @@ def doctor(
     json_: Annotated[bool, typer.Option("--json", help="Print the diagnoses as JSON.")] = False,
 ) -> None:
     """Exit 1 when there is an error or a warning, or an error text that is not known; 3 when a host cannot be asked."""
+    from llamarig.cli.host_error import complain
     from llamarig.errors import RigError
     from llamarig.prove.doctor import examine, examine_text, load_bundle
 
@@ -47,8 +48,10 @@ def doctor(
         found = _hosts(hosts or [], all_, save)
     if json_:
         _print_json(found)
-    else:
-        for subject, diagnoses in found.items():
+    for subject, diagnoses in found.items():
+        if isinstance(diagnoses, RigError):
+            complain(subject, diagnoses)
+        elif not json_:
             _print(subject, diagnoses)
     raise typer.Exit(_status(found))
 
@@ -66,14 +69,15 @@ def _pasted(error: str) -> str:
 
 
 def _hosts(hosts: list[str], all_: bool, save: Path | None) -> dict[str, list[Diagnosis] | RigError]:
-    from llamarig.cli.context import project_root, select
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import project_root
     from llamarig.converge.collect import collect_hosts
     from llamarig.converge.wanted import spec_of
     from llamarig.errors import RigError
     from llamarig.prove.doctor import examine
     from llamarig.prove.doctor.bundle import read_bundle
 
-    chosen = select(hosts, all_, "doctor")
+    chosen = choose(hosts, all_, "doctor")
     if save is not None and len(chosen) != 1:
         raise RigError(what="--save writes the words of one host", fix="name one host")
     found: dict[str, list[Diagnosis] | RigError] = {}
@@ -123,10 +127,11 @@ def _status(found: dict[str, list[Diagnosis] | RigError]) -> int:
 
 def _print_json(found: dict[str, list[Diagnosis] | RigError]) -> None:
     from llamarig.cli.context import emit_json
+    from llamarig.cli.host_error import error_json
     from llamarig.errors import RigError
 
     documents = [
-        {"subject": subject, "diagnoses": [], "error": {"what": each.what, "why": each.why, "fix": each.fix}}
+        {"subject": subject, "diagnoses": [], "error": error_json(each)}
         if isinstance(each, RigError)
         else {"subject": subject, "diagnoses": [diagnosis.to_json() for diagnosis in each]}
         for subject, each in found.items()
@@ -134,15 +139,11 @@ def _print_json(found: dict[str, list[Diagnosis] | RigError]) -> None:
     emit_json(documents[0] if len(documents) == 1 else {"subjects": documents})
 
 
-def _print(subject: str, found: list[Diagnosis] | RigError) -> None:
+def _print(subject: str, found: list[Diagnosis]) -> None:
     from rich.markup import escape
 
-    from llamarig.cli.context import err, out
-    from llamarig.errors import RigError
+    from llamarig.cli.context import out
 
-    if isinstance(found, RigError):
-        err().print(f"[bold red]error:[/] {escape(str(found))}", soft_wrap=True)
-        return
     if not found:
         out().print(f"{escape(subject)}: [green]nothing known is wrong[/]")
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from llamarig.converge.locking.result import Locked
     from llamarig.converge.store.shelf import Progress
+    from llamarig.errors import RigError
 
 
 def lock(
@@ -24,12 +25,15 @@ def lock(
     json_: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Exit 1 when --check found something to write; problems come after what could be locked."""
-    from llamarig.cli.context import project_root, refuse_overlay, select
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import project_root, refuse_overlay
+    from llamarig.cli.host_error import complain
     from llamarig.converge.locking.files import Finder
     from llamarig.converge.locking.lock import lock_hosts
     from llamarig.converge.locking.on_host import asker
     from llamarig.converge.store.shelf import Shelf
     from llamarig.errors import ExitCode, RigErrors
+    from llamarig.spec.problem import combined
 
     refuse_overlay("lock")
     if known_files:
@@ -37,7 +41,8 @@ def lock(
 
         lock_known(hosts or [], all_=all_, check=check, offline=offline, json_=json_)
         return
-    root, chosen = project_root(), select(hosts or [], all_, "lock")
+    root, chosen = project_root(), choose(hosts or [], all_, "lock")
+    refused = {each.host: combined(each.errors, each.path) for each in chosen if each.spec is None}
     finder = Finder(root, Shelf.default(), _progress(), offline, asker(root, chosen))
     try:
         found = lock_hosts(root, chosen, finder)
@@ -46,13 +51,15 @@ def lock(
     if found.pending and not check:
         found.write()
     if json_:
-        _print_json(found, root, check)
+        _print_json(found, refused, root, check)
     else:
-        _print(found, root, check)
-    problems = found.problems
-    if problems and not json_:
-        raise RigErrors(problems)
-    codes = [problem.code for problem in problems] + [ExitCode.FINDING if check and found.pending else ExitCode.OK]
+        _print(found, refused, root, check)
+    errors = [*refused.values(), *found.problems]
+    if errors and not json_:
+        raise RigErrors(errors)
+    for host, error in refused.items():
+        complain(host, error)
+    codes = [error.code for error in errors] + [ExitCode.FINDING if check and found.pending else ExitCode.OK]
     raise typer.Exit(int(max(codes)))
 
 
@@ -74,22 +81,28 @@ def _progress() -> Progress:
     return show
 
 
-def _print_json(found: Locked, root: Path, check: bool) -> None:
+def _print_json(found: Locked, refused: dict[str, RigError], root: Path, check: bool) -> None:
+    """The hosts that were gone on with, then those that were refused."""
     from llamarig.cli.context import emit_json
+    from llamarig.cli.host_error import error_json
     from llamarig.converge.locking.result import below
 
-    hosts = [
+    locked: list[dict[str, Any]] = [
         {
             "host": work.host,
             "changes": [change.to_json(root) for change in work.changes],
             "notes": work.notes,
-            "errors": [{"what": e.what, "where": e.where, "why": e.why, "fix": e.fix} for e in work.problems],
+            "errors": [error_json(each) for each in work.problems],
         }
         for work in found.hosts
     ]
+    left = [
+        {"host": host, "changes": [], "notes": [], "errors": [error_json(error)], "error": error_json(error)}
+        for host, error in refused.items()
+    ]
     emit_json(
         {
-            "hosts": hosts,
+            "hosts": [*locked, *left],
             "diff": found.diff(root),
             "new-files": [below(path, root) for path in found.new_files],
             "written": found.pending and not check,
@@ -97,7 +110,7 @@ def _print_json(found: Locked, root: Path, check: bool) -> None:
     )
 
 
-def _print(found: Locked, root: Path, check: bool) -> None:
+def _print(found: Locked, refused: dict[str, RigError], root: Path, check: bool) -> None:
     from rich.markup import escape
 
     from llamarig.cli.context import out
@@ -113,5 +126,5 @@ def _print(found: Locked, root: Path, check: bool) -> None:
     verb = "would write" if check else "wrote"
     for path in found.new_files:
         out().print(f"{verb} {escape(below(path, root))}")
-    if not found.pending and not found.problems:
+    if not found.pending and not found.problems and not refused:
         out().print("everything is locked")

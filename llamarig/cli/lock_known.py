@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from llamarig.cli.context import emit_json, out, project_root, select
+from llamarig.cli.choose import choose
+from llamarig.cli.context import emit_json, out, project_root
+from llamarig.cli.host_error import complain, error_json
 from llamarig.errors import ExitCode, RigError, RigErrors
 
 if TYPE_CHECKING:
@@ -19,10 +21,12 @@ def lock_known(hosts: list[str], *, all_: bool, check: bool, offline: bool, json
     from llamarig.converge.locking.known import refresh
     from llamarig.converge.store.download import client
     from llamarig.converge.store.pip_config import pip_config
+    from llamarig.spec.problem import combined
 
     if offline:
         raise RigError(what="the hub cannot be asked offline", fix="leave --offline or --known-files out")
-    chosen = select(hosts, all_, "lock --known-files") if hosts or all_ else []
+    chosen = choose(hosts, all_, "lock --known-files") if hosts or all_ else []
+    refused = {each.host: combined(each.errors, each.path) for each in chosen if each.spec is None}
     http = client(pip_config())
     try:
         found = refresh(project_root(), [loaded.spec for loaded in chosen if loaded.spec is not None], Hub(http))
@@ -30,19 +34,22 @@ def lock_known(hosts: list[str], *, all_: bool, check: bool, offline: bool, json
         http.close()
     if found.pending and not check:
         found.write()
-    _print(found, check, json_)
-    if found.problems and not json_:
-        raise RigErrors(found.problems)
-    codes = [problem.code for problem in found.problems]
+    errors = [*refused.values(), *found.problems]
+    _print(found, errors, check, json_)
+    if errors and not json_:
+        raise RigErrors(errors)
+    for host, error in refused.items():
+        complain(host, error)
+    codes = [error.code for error in errors]
     codes.append(ExitCode.FINDING if check and found.pending else ExitCode.OK)
     raise typer.Exit(int(max(codes)))
 
 
-def _print(found: Refreshed, check: bool, json_: bool) -> None:
+def _print(found: Refreshed, problems: list[RigError], check: bool, json_: bool) -> None:
     from rich.markup import escape
 
     if json_:
-        errors = [{"what": e.what, "where": e.where, "why": e.why, "fix": e.fix} for e in found.problems]
+        errors = [error_json(each) for each in problems]
         written = found.pending and not check
         emit_json({"asked": found.asked, "diff": found.diff(), "errors": errors, "written": written})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from llamarig.cli.context import emit_json, out, project_root, select
+from llamarig.cli.context import emit_json, out, project_root
 from llamarig.cli.host_error import complain, error_json
 from llamarig.errors import ExitCode, RigError
 
@@ -41,11 +41,10 @@ def plan(
     if html is not None and solve is not None:
         raise RigError(what="--html and --solve are two things", fix="run the command once with each")
     if solve is not None or service is not None:
+        from llamarig.cli.choose import choose
         from llamarig.cli.solve import show_solutions, solutions
 
-        specs = [loaded.spec for loaded in select(hosts or [], all_, "plan") if loaded.spec is not None]
-        show_solutions(solutions(specs, root, solve, service), json_)
-        return
+        show_solutions(solutions(choose(hosts or [], all_, "plan"), root, solve, service), json_)
     found = _planned(root, hosts or [], all_)
     if html is not None:
         _write_pages(found, html, quiet=json_)

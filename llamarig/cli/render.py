@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from llamarig.errors import RigError
     from llamarig.render.wanted import Wanted
     from llamarig.spec.load import LoadedHost
 
@@ -19,28 +20,53 @@ def render(
     json_: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write the files that would land on a host, and a manifest of their hashes."""
-    from llamarig.cli.context import emit_json, out, project_root, select
+    from llamarig.cli.choose import choose
+    from llamarig.cli.context import emit_json, out
+    from llamarig.cli.host_error import complain, error_json
+    from llamarig.errors import ExitCode, RigError
+
+    chosen = choose(hosts or [], all_, f"render --out {out_dir}")
+    several = all_ or len(chosen) > 1
+    rendered = {each.host: _rendered(each, out_dir / each.host if several else out_dir) for each in chosen}
+    if len(rendered) == 1:
+        for each in rendered.values():
+            if isinstance(each, RigError):
+                raise each
+    if json_:
+        emit_json(
+            {
+                "hosts": [
+                    {"host": host, "error": error_json(each)} if isinstance(each, RigError) else each
+                    for host, each in rendered.items()
+                ]
+            }
+        )
+    code = ExitCode.OK
+    for host, each in rendered.items():
+        if isinstance(each, RigError):
+            complain(host, each)
+            code = max(code, each.code)
+        elif not json_:
+            out().print(f"{host}: release {each['release']}, written to {each['out']}", markup=False)
+            for path in each["files"]:
+                out().print(f"  {path}", markup=False)
+    raise typer.Exit(int(code))
+
+
+def _rendered(loaded: LoadedHost, place: Path) -> dict[str, Any] | RigError:
+    """What was written of a host into ``place``, or why nothing was."""
+    from llamarig.cli.context import project_root
     from llamarig.converge.wanted import wanted_for
+    from llamarig.errors import RigError
     from llamarig.render.tree import write_tree
 
-    chosen = select(hosts or [], all_, f"render --out {out_dir}")
-    rendered = [wanted_for(project_root(), loaded) for loaded in chosen]
-    for loaded, wanted in zip(chosen, rendered, strict=True):
+    try:
+        wanted = wanted_for(project_root(), loaded)
         _say_without_list(loaded, wanted)
-    report = []
-    for wanted in rendered:
-        place = out_dir / wanted.host if all_ or len(chosen) > 1 else out_dir
         made = write_tree(wanted, place)
-        report.append(
-            {"host": wanted.host, "out": str(place), "release": made["release"], "files": list(made["files"])}
-        )
-    if json_:
-        emit_json({"hosts": report})
-        return
-    for entry in report:
-        out().print(f"{entry['host']}: release {entry['release']}, written to {entry['out']}", markup=False)
-        for path in entry["files"]:
-            out().print(f"  {path}", markup=False)
+    except RigError as error:
+        return error
+    return {"host": wanted.host, "out": str(place), "release": made["release"], "files": list(made["files"])}
 
 
 def _say_without_list(loaded: LoadedHost, wanted: Wanted) -> None:

@@ -8,32 +8,63 @@ from typing import TYPE_CHECKING
 import typer
 
 from llamarig.cli.context import emit_json
+from llamarig.cli.host_error import complain, error_json
 from llamarig.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
     from llamarig.plan.solve import Bound, Solution
-    from llamarig.spec.host import HostSpec
+    from llamarig.spec.load import LoadedHost
+
+    Solved = tuple[str, Solution | RigError]
 
 
-def show_solutions(found: list[Solution], json_: bool) -> None:
-    """Print solutions; exit 1 when nothing fits on one of the hosts."""
+def show_solutions(found: list[Solved], json_: bool) -> None:
+    """Print solutions and what keeps a host from having one; exit 1 when nothing fits on one of the hosts."""
     if json_:
-        reports = [each.to_json() for each in found]
+        reports = [
+            {"host": host, "error": error_json(each)} if isinstance(each, RigError) else each.to_json()
+            for host, each in found
+        ]
         emit_json(reports[0] if len(reports) == 1 else {"hosts": reports})
-    else:
-        for each in found:
+    code = ExitCode.OK
+    for host, each in found:
+        if isinstance(each, RigError):
+            complain(host, each)
+            code = max(code, each.code)
+            continue
+        if not json_:
             _show(each)
-    if any(each.value is None for each in found):
-        raise typer.Exit(int(ExitCode.FINDING))
+        if each.value is None:
+            code = max(code, ExitCode.FINDING)
+    raise typer.Exit(int(code))
 
 
-def solutions(specs: list[HostSpec], root: Path, what: str | None, service: str | None) -> list[Solution]:
-    """Solve for each host; ``--service`` belongs to ``--solve``."""
-    from llamarig.plan.solve import solve_project
+def solutions(chosen: list[LoadedHost], root: Path, what: str | None, service: str | None) -> list[Solved]:
+    """Solve for each host, or say why one cannot be; raises the error of a single one.
+
+    ``--service`` belongs to ``--solve``. A setting that there is not is the command's error, and no host's.
+    """
+    from llamarig.plan.solve import require_what
 
     if what is None:
         raise RigError(what="--service is given without --solve", fix="add --solve context, for example")
-    return [solve_project(spec, root, what, service) for spec in specs]
+    require_what(what)
+    found: list[Solved] = [(loaded.host, _solution(loaded, root, what, service)) for loaded in chosen]
+    if len(found) == 1 and isinstance(found[0][1], RigError):
+        raise found[0][1]
+    return found
+
+
+def _solution(loaded: LoadedHost, root: Path, what: str, service: str | None) -> Solution | RigError:
+    from llamarig.plan.solve import solve_project
+    from llamarig.spec.problem import combined
+
+    if loaded.spec is None:
+        return combined(loaded.errors, loaded.path)
+    try:
+        return solve_project(loaded.spec, root, what, service)
+    except RigError as error:
+        return error
 
 
 def _show(solution: Solution) -> None:

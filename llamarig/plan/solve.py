@@ -105,10 +105,8 @@ def solve(subject: Subject, replan: Replan, what: str, service: str | None = Non
     such setting or its model's header is not at hand, for then nothing could be proven.
     """
     spec = subject.spec
+    require_what(what)
     name = _service(spec, service)
-    if what not in WHATS:
-        near = difflib.get_close_matches(what, WHATS, n=2, cutoff=0.4) or WHATS
-        raise RigError(what=f"nothing can be solved for {what!r}", fix=f"use {' or '.join(near)}")
     if subject.header(name) is None:
         raise RigError(
             what=f"the header of model {spec.services[name].model} is not at hand, so nothing can be solved",
@@ -122,6 +120,13 @@ def solve_project(spec: HostSpec, project_root: Path, what: str, service: str | 
     known, measured = table(project_root), read_measured(project_root, spec.host)
     headers = gather_headers(spec, project_root, known=known)
     return solve(*planned_subject(spec, headers, known=known, measured=measured), what, service)
+
+
+def require_what(what: str) -> None:
+    """Raise :class:`RigError` when ``what`` is no setting that can be solved for."""
+    if what not in WHATS:
+        near = difflib.get_close_matches(what, WHATS, n=2, cutoff=0.4) or WHATS
+        raise RigError(what=f"nothing can be solved for {what!r}", fix=f"use {' or '.join(near)}")
 
 
 def _service(spec: HostSpec, name: str | None) -> str:

@@ -122,3 +122,14 @@ def test_the_verb_shows_a_difference_and_writes_it(hub: FakeHub, tmp_path: Path)
     offline = lock("--offline")
     assert offline.returncode == 2
     assert "offline" in offline.stderr
+
+    demo = (ROOT / "inventory" / "demo.yml").read_text()
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "inventory" / "demo.yml").write_text(demo)
+    assert lock("--all").returncode == 0
+    (tmp_path / "inventory" / "zoe.yml").write_text(demo.replace("host: demo", "hast: zoe"))
+    bad = lock("--all", "--json")
+    assert bad.returncode == 2
+    assert json.loads(bad.stdout)["asked"] == done["asked"], "the others are asked for"
+    assert "zoe.yml" in json.loads(bad.stdout)["errors"][0]["where"]
+    assert "zoe.yml" in lock("--all").stderr

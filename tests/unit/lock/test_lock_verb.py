@@ -60,3 +60,22 @@ def test_a_problem_is_told_and_sets_the_exit_code(project: Path) -> None:
     data = json.loads(rig(project, "box", "--json").stdout)
     assert data["hosts"][0]["errors"][0]["what"].startswith("the repository has no file")
     assert data["written"] is False
+
+
+def test_a_bad_spec_keeps_no_other_host_from_being_locked(project: Path) -> None:
+    bad = project / "inventory" / "zoe.yml"
+    bad.write_text(spec(HUB).replace("host: box", "host: zoe").replace("services:", "servises:"))
+    kept = bad.read_text()
+    done = rig(project, "--all")
+    assert done.returncode == 2
+    assert "servises" in done.stderr
+    assert f"revision: {MAIN}" in (project / "inventory" / "box.yml").read_text()
+    assert bad.read_text() == kept
+    again = rig(project, "--all", "--json")
+    assert again.returncode == 2
+    box, zoe = json.loads(again.stdout)["hosts"]
+    assert (box["host"], box["changes"], box["errors"]) == ("box", [], [])
+    assert zoe["errors"] == [zoe["error"]]
+    assert rig(project, "box", "--check").returncode == 0, "by its own name nothing is wrong"
+    assert rig(project, "zoe").returncode == 2
+    assert bad.read_text() == kept
