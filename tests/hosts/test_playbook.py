@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Callable
 
 from lab import Host
-from lab.project import ROOT, Project, chat
+from lab.project import Project, chat
 from lab.report import actions_of
 
 UNIT = "/etc/systemd/system/llama-chat.service"
@@ -16,20 +14,7 @@ UNIT = "/etc/systemd/system/llama-chat.service"
 
 def playbook(project: Project, host: Host, *options: str) -> str:
     """Run playbooks/site.yml as a user of Ansible would; what it printed."""
-    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, *options, "playbooks/site.yml"]
-    environment = dict(project.environment(), ANSIBLE_NOCOLOR="1", LC_ALL=os.environ.get("LC_ALL", "C.UTF-8"))
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return project.play(host, "playbooks/site.yml", *options).ok().stdout
 
 
 def changed(output: str, host: Host) -> int:

@@ -5,13 +5,11 @@ A reboot itself is not made here: a container has no kernel of its own.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 from lab import Host, Lab
-from lab.project import ROOT, Project
+from lab.project import Project
 
 from tests.support.power.host import describe
 
@@ -28,19 +26,7 @@ def host(lab: Lab, project: Project) -> Iterator[Host]:
 
 def played(project: Project, host: Host, *options: str) -> str:
     """What playbooks/rebuild.yml prints, as a user of plain Ansible runs it."""
-    command = ["ansible-playbook", "-v", "-i", str(project.inventory), "--limit", host.name, "playbooks/rebuild.yml"]
-    environment = dict(project.environment(), ANSIBLE_NOCOLOR="1", LC_ALL=os.environ.get("LC_ALL", "C.UTF-8"))
-    done = subprocess.run(
-        [*command, *options],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return project.play(host, "playbooks/rebuild.yml", "-v", *options).ok().stdout
 
 
 def test_a_host_without_another_kernel_and_without_a_card_needs_no_reboot(host: Host, project: Project) -> None:

@@ -34,11 +34,12 @@ class Bench:
             self.host.write(f"{PLACE}/{name}", content)
         self.host.exec(f"chmod 0755 /srv {PLACE}")
 
-    def want(self, version: str, key: str, fingerprint: str, *options: str) -> driver_host.Played:
+    def want(self, version: str, key: str, fingerprint: str, *options: str, release: str = "13") -> driver_host.Played:
+        """Have that version from the repository, signed with that key, on that release of Debian."""
         driver = {"source": "directory", "location": PLACE, "version": version, "flavour": "open"}
         pinned = {"key": f"{key}.asc", "key-fingerprint": fingerprint}
-        driver_host.describe(self.project, self.host, driver | pinned)
+        driver_host.describe(self.project, self.host, driver | pinned, release)
         return driver_host.play(self.project, self.host, options=options)
 
     def packages(self) -> str:
-        return self.host.exec("dpkg-query -W -f '${Package} ${Version} ${db:Status-Want}\\n'").output
+        return driver_host.packages(self.host)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from lab import Host
 from lab.host import Described
@@ -17,7 +16,7 @@ from lab.project import ROOT, Project
 
 from tests.support.driver_repository import StandIn, deb
 
-PLAYBOOK = ROOT / "tests/hosts/driver/driver.yml"
+PLAYBOOK = "tests/hosts/driver/driver.yml"
 SPEC = ROOT / "inventory/rtx-4090.yml"
 _TOLD = re.compile(r'"msg": "driver (.*)"')
 
@@ -46,38 +45,27 @@ class Played:
         return self
 
 
-def own_driver_is_loaded() -> bool:
-    """Whether this machine's own NVIDIA driver would show through /sys into a test host."""
-    return Path("/sys/module/nvidia").exists()
+without_a_driver_here = pytest.mark.skipif(
+    Path("/sys/module/nvidia").exists(), reason="the driver of this machine shows through /sys into every test host"
+)
+"""What asks a test host for its driver runs only where this machine has loaded none."""
 
 
-def describe(project: Project, host: Described, driver: dict[str, Any]) -> None:
-    """A spec of the CUDA backend with this driver."""
+def describe(project: Project, host: Described, driver: dict[str, Any], release: str = "13") -> None:
+    """A spec of the CUDA backend with this driver, on that release of Debian."""
     spec = yaml.safe_load(SPEC.read_text())
-    project.describe(host, spec | {"driver": driver})
+    project.describe(host, spec | {"driver": driver, "os": {"distribution": "debian", "release": release}})
 
 
 def play(project: Project, host: Described, seconds: float = 1800.0, options: Sequence[str] = ()) -> Played:
     """Run the driver's part of an apply; ``options`` are of ansible-playbook."""
-    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, str(PLAYBOOK), *options]
-    environment = dict(
-        project.environment(),
-        ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"),
-        ANSIBLE_NOCOLOR="1",
-        LC_ALL=os.environ.get("LC_ALL", "C.UTF-8"),
-    )
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    return Played(done.returncode, done.stdout)
+    ran = project.play(host, PLAYBOOK, *options, seconds=seconds)
+    return Played(ran.code, ran.stdout + ran.stderr)
+
+
+def packages(host: Host) -> str:
+    """Every package of the host with its version and what dpkg shall do with it, ``hold`` for those that are held."""
+    return host.exec("dpkg-query -W -f '${Package} ${Version} ${db:Status-Want}\\n'").output
 
 
 def kernel(host: Host, version: str) -> None:

@@ -6,55 +6,18 @@ What differs from Debian 13 is apt itself (2.6 with gpgv, not 3.0 with sqv), dpk
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import yaml
-from lab import Host, Lab
+from lab import Lab
 from lab.image import debian_12
-from lab.packages import ensure_commands
 from lab.project import Project
 
 from tests.support import driver_host
-from tests.support.driver_repository import KERNEL, Signer, StandIn, headers, repository, set_of
+from tests.support.driver_bench import PLACE, Bench
+from tests.support.driver_repository import KERNEL, headers, set_of
 
-PLACE = "/srv/nvidia"
 OLD, NEW = "590.48.01", "610.57.04"
-pytestmark = pytest.mark.skipif(
-    driver_host.own_driver_is_loaded(), reason="the driver of this machine shows through /sys into every test host"
-)
-
-
-class Bench:
-    """A Debian 12 machine, its project, and the repository on its disk."""
-
-    def __init__(self, host: Host, project: Project, directory: Path) -> None:
-        self.host, self.project, self.directory = host, project, directory
-        ensure_commands({"gpg": "gnupg"})
-
-    def signer(self, name: str) -> tuple[Signer, str]:
-        signer = Signer(self.directory / name)
-        fingerprint = signer.make()
-        (self.project.directory / f"{name}.asc").write_bytes(signer.public())
-        return signer, fingerprint
-
-    def offer(self, packages: list[StandIn], signer: Signer) -> None:
-        self.host.exec(f"rm -rf {PLACE}")
-        for name, content in repository(packages, signer).items():
-            self.host.write(f"{PLACE}/{name}", content)
-        self.host.exec(f"chmod 0755 /srv {PLACE}")
-
-    def want(self, version: str, key: str, fingerprint: str, *, release: str = "12") -> driver_host.Played:
-        spec = yaml.safe_load(driver_host.SPEC.read_text())
-        driver = {"source": "directory", "location": PLACE, "version": version, "flavour": "open"}
-        driver |= {"key": f"{key}.asc", "key-fingerprint": fingerprint}
-        self.project.describe(
-            self.host, spec | {"driver": driver, "os": {"distribution": "debian", "release": release}}
-        )
-        return driver_host.play(self.project, self.host)
-
-    def packages(self) -> str:
-        return self.host.exec("dpkg-query -W -f '${Package} ${Version} ${db:Status-Want}\\n'").output
+pytestmark = driver_host.without_a_driver_here
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +38,7 @@ def test_a_driver_is_installed_pinned_held_and_upgraded(bench: Bench) -> None:
     bench.offer([*set_of(OLD), *set_of(NEW), headers()], signer)
     bench.host.write("/etc/apt/sources.list.d/cuda.list", f"deb [trusted=yes] file:{PLACE} /\n".encode())
 
-    first = bench.want(OLD, "good", fingerprint).ok()
+    first = bench.want(OLD, "good", fingerprint, release="12").ok()
     assert any(line.startswith("nvidia-driver-cuda: is not installed") for line in first.actions)
     there = bench.packages()
     for name in ("nvidia-driver-cuda", "nvidia-kernel-open-dkms", "libcuda1", "firmware-nvidia-gsp"):
@@ -86,12 +49,12 @@ def test_a_driver_is_installed_pinned_held_and_upgraded(bench: Bench) -> None:
     assert f"Candidate: {OLD}-1" in policy
     assert "1001" in policy
     assert bench.host.exec("systemctl is-enabled llamarig-nvidia-nodes.service").output.strip() == "enabled"
-    assert bench.want(OLD, "good", fingerprint).ok().actions == []
+    assert bench.want(OLD, "good", fingerprint, release="12").ok().actions == []
 
     bench.host.exec("apt-get update -q && apt-get -y -q upgrade")
     assert f"libcuda1 {OLD}-1 hold" in bench.packages()
 
-    upgraded = bench.want(NEW, "good", fingerprint).ok()
+    upgraded = bench.want(NEW, "good", fingerprint, release="12").ok()
     assert f"libcuda1: libcuda1 is {OLD}, wanted {NEW}" in upgraded.actions
     assert f"nvidia-kernel-open-dkms {NEW}-1 hold" in bench.packages()
 
@@ -100,7 +63,7 @@ def test_what_the_index_does_not_have_is_refused_before_anything_is_touched(benc
     signer, fingerprint = bench.signer("other")
     bench.offer([*set_of(OLD), *set_of(NEW), headers()], signer)
     before = bench.packages()
-    bench.want("580.126.09", "other", fingerprint).failed(
+    bench.want("580.126.09", "other", fingerprint, release="12").failed(
         "does not offer driver 580.126.09", f"there is {OLD}-1, {NEW}-1"
     )
     assert bench.packages() == before
@@ -111,7 +74,7 @@ def test_a_repository_that_another_key_signs_is_refused_in_apts_own_words(bench:
     stranger, _ = bench.signer("stranger")
     bench.offer([*set_of(OLD), *set_of(NEW), headers()], stranger)
     before = bench.packages()
-    bench.want(OLD, "named", fingerprint).failed("apt does not trust", "NO_PUBKEY", "nothing was touched")
+    bench.want(OLD, "named", fingerprint, release="12").failed("apt does not trust", "NO_PUBKEY", "nothing was touched")
     assert bench.packages() == before
 
 

@@ -19,9 +19,7 @@ from lab.project import Project
 from tests.support import driver_host
 
 VERSION = "550.163.01"
-pytestmark = pytest.mark.skipif(
-    driver_host.own_driver_is_loaded(), reason="the driver of this machine shows through /sys into every test host"
-)
+pytestmark = driver_host.without_a_driver_here
 
 
 @dataclass(frozen=True)

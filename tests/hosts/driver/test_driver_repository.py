@@ -13,9 +13,7 @@ from tests.support.driver_bench import PLACE, Bench
 from tests.support.driver_repository import KERNEL, headers, set_of
 
 OLD, NEW = "590.48.01", "610.57.04"
-pytestmark = pytest.mark.skipif(
-    driver_host.own_driver_is_loaded(), reason="the driver of this machine shows through /sys into every test host"
-)
+pytestmark = driver_host.without_a_driver_here
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,7 @@ touch /run/slow-began
 while [ -e /srv/hang ]; do sleep 0.2; done
 test ! -e /srv/fail
 """
-pytestmark = pytest.mark.skipif(
-    driver_host.own_driver_is_loaded(), reason="the driver of this machine shows through /sys into every test host"
-)
+pytestmark = driver_host.without_a_driver_here
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ PORT = 8080
 
 @dataclass(frozen=True)
 class Ran:
-    """How a llamarig command ended."""
+    """How a command ended."""
 
     command: str
     code: int
@@ -102,20 +102,19 @@ class Project:
 
     def rig(self, *arguments: str, seconds: float = 2400.0) -> Ran:
         """Run a llamarig command to its end, without a terminal."""
-        start = time.monotonic()
-        done = subprocess.run(
-            self.command(*arguments),
-            env=self.environment(),
-            cwd=self.directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-        )
         shown = shlex.join(["llamarig", *arguments])
-        return Ran(shown, done.returncode, done.stdout, done.stderr, time.monotonic() - start)
+        return _run(shown, self.command(*arguments), self.directory, self.environment(), seconds)
+
+    def ansible(self, *arguments: str, seconds: float = 2400.0, **variables: str) -> Ran:
+        """Run ansible-playbook in the checkout as a user of plain Ansible would; ``variables`` of the environment."""
+        command = ["ansible-playbook", *arguments]
+        environment = dict(self.environment(), ANSIBLE_NOCOLOR="1", LC_ALL=os.environ.get("LC_ALL", "C.UTF-8"))
+        return _run(shlex.join(command), command, ROOT, environment | variables, seconds)
+
+    def play(self, host: Described, playbook: str, *options: str, seconds: float = 2400.0) -> Ran:
+        """The same for one playbook of the checkout, on one host of this project."""
+        inventory = ("-i", str(self.inventory), "--limit", host.name)
+        return self.ansible(*inventory, *options, playbook, seconds=seconds)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a llamarig command in a session of its own, to be interrupted or waited for."""
@@ -130,6 +129,22 @@ class Project:
             errors="replace",
             start_new_session=True,
         )
+
+
+def _run(shown: str, command: list[str], directory: Path, environment: dict[str, str], seconds: float) -> Ran:
+    start = time.monotonic()
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+    return Ran(shown, done.returncode, done.stdout, done.stderr, time.monotonic() - start)
 
 
 def api_key(host: Host, path: str = KEY_FILE) -> str:

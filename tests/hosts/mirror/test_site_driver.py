@@ -20,9 +20,7 @@ VERSION = "590.48.01"
 URL = "http://127.0.0.1:8000"
 LISTS = "/etc/apt/sources.list.d"
 NOWHERE = "deb http://127.0.0.1:9/debian trixie main\n"
-pytestmark = pytest.mark.skipif(
-    driver_host.own_driver_is_loaded(), reason="the driver of this machine shows through /sys into every test host"
-)
+pytestmark = driver_host.without_a_driver_here
 
 
 @dataclass(frozen=True)
@@ -69,21 +67,17 @@ def bench(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]
     lab.discard("driver")
 
 
-def _installed(host: Host) -> str:
-    return host.exec("dpkg-query -W -f '${Package} ${Version} ${db:Status-Want}\\n'").output
-
-
 def test_a_list_of_the_host_that_leads_nowhere_is_refused_without_a_mirror(bench: Bench) -> None:
-    before = _installed(bench.host)
+    before = driver_host.packages(bench.host)
     bench.want(mirror=False).failed("the index of the host's own package sources cannot be read", "nothing was touched")
-    assert _installed(bench.host) == before
+    assert driver_host.packages(bench.host) == before
     assert bench.host.exec(f"ls {LISTS}").output == ""
 
 
 def test_with_a_mirror_its_list_and_the_drivers_are_all_that_is_read(bench: Bench) -> None:
     first = bench.want(mirror=True).ok()
     assert any(line.startswith("nvidia-driver-cuda: is not installed") for line in first.actions)
-    there = _installed(bench.host)
+    there = driver_host.packages(bench.host)
     for name in ("nvidia-driver-cuda", "nvidia-kernel-open-dkms", "libcuda1"):
         assert f"{name} {VERSION}-1 hold" in there
     assert f"linux-headers-{KERNEL} 1 install" in there

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +30,7 @@ from llamarig.spec.overlay import read_overlay
 from tests.support import driver_host
 from tests.support.driver_repository import KERNEL, Signer, StandIn, headers, repository, set_of
 from tests.support.tiny_models import Tiny, write
+from tests.support.toolkit.reference import HOURS
 
 NAME = "dual-gpu-256k"
 SPEC = ROOT / f"inventory/{NAME}.yml"
@@ -42,9 +41,7 @@ LIBCUDA = "usr/lib/x86_64-linux-gnu/libcuda.so.1"
 MISSING = "no /dev/nvidiactl, /dev/nvidia-uvm: is the NVIDIA driver loaded?"
 LASTING = {"package", "user", "directory", "driver", "toolkit", "release", "model", "file", "credential"}
 """Kinds of actions that a run which ended at the missing card has behind it for good."""
-pytestmark = pytest.mark.skipif(
-    driver_host.own_driver_is_loaded(), reason="the driver of this machine shows through /sys into every test host"
-)
+pytestmark = driver_host.without_a_driver_here
 
 
 def library(host: Host) -> bytes:
@@ -105,21 +102,8 @@ class Bench:
 
     def play(self, playbook: str) -> str:
         """A part of what an apply does, by the same roles with the same variables."""
-        command = ["ansible-playbook", "-i", str(self.project.inventory / f"{NAME}.yml"), str(ROOT / playbook)]
-        own = {"LLAMARIG_OVERLAY": str(OVERLAY), "ANSIBLE_NOCOLOR": "1"}
-        own |= {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "LC_ALL": os.environ.get("LC_ALL", "C.UTF-8")}
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=self.project.environment() | own,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-8000:]
-        return done.stdout
+        inventory = str(self.project.inventory / f"{NAME}.yml")
+        return self.project.ansible("-i", inventory, playbook, seconds=HOURS, LLAMARIG_OVERLAY=str(OVERLAY)).ok().stdout
 
 
 def admin(host: Host) -> None:
@@ -190,7 +174,7 @@ def test_driver_and_toolkit_are_as_the_spec_has_them(bench: Bench) -> None:
     if not bench.held():
         bench.play("tests/hosts/cuda/partial.yml")
     archives.take_back(bench.host)
-    there = bench.host.exec("dpkg-query -W -f '${Package} ${Version} ${db:Status-Want}\\n'").output
+    there = driver_host.packages(bench.host)
     for name in ("nvidia-driver-cuda", "nvidia-kernel-open-dkms", "libcuda1", "firmware-nvidia-gsp"):
         assert f"{name} {DRIVER}-1 hold" in there
     if not bench.held():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from lab.project import ROOT, Project
 
 from tests.support.power.bench import BLACKWELL, card
 
-PLAYBOOK = ROOT / "tests/hosts/power/power.yml"
+PLAYBOOK = "tests/hosts/power/power.yml"
 SPEC = ROOT / "inventory/rtx-4090.yml"
 WORLD = "/var/lib/llamarig/power/smi.json"
 """Where the stand-in keeps its cards: the one place that the unit may write."""
@@ -57,15 +55,4 @@ def describe(project: Project, host: Host, watts: int | None, power: dict[str, A
 
 def play(project: Project, host: Host, *options: str) -> list[str]:
     """Run the part of an apply; ``subject: reason`` of everything that differed when it began."""
-    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name, str(PLAYBOOK), *options]
-    environment = dict(
-        project.environment(),
-        ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"),
-        ANSIBLE_NOCOLOR="1",
-        LC_ALL=os.environ.get("LC_ALL", "C.UTF-8"),
-    )
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return _TOLD.findall(done.stdout)
+    return _TOLD.findall(project.play(host, PLAYBOOK, *options).ok().stdout)

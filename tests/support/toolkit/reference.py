@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from lab import Host
-from lab.project import ROOT, Project, demo_spec
+from lab.project import Project, demo_spec
 
 VERSION = "13.0.88"
 PREFIX = f"/opt/llamarig/cuda/{VERSION}"
+HOURS = 4 * 3600.0
+"""What a play may take: the whole engine is compiled in over one."""
 WHEELS = {
     "nvidia-cuda-nvcc==13.0.88": "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
     "nvidia-nvvm==13.0.88": "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
@@ -39,17 +39,4 @@ def cuda_spec() -> dict[str, Any]:
 
 def play(project: Project, host: Host, playbook: Path, **variables: object) -> str:
     """Run a playbook on the host as a user of plain Ansible would; what it printed."""
-    command = ["ansible-playbook", "-i", str(project.inventory), "--limit", host.name]
-    command += ["-e", json.dumps(variables), str(playbook)]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=dict(project.environment(), ANSIBLE_NOCOLOR="1", LC_ALL=os.environ.get("LC_ALL", "C.UTF-8")),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-8000:]
-    return done.stdout
+    return project.play(host, str(playbook), "-e", json.dumps(variables), seconds=HOURS).ok().stdout

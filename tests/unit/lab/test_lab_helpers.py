@@ -13,6 +13,7 @@ import pytest
 from lab import archives, engine, image, packages, report
 from lab.apt_sources import AptSource
 from lab.packages import LabError
+from lab.project import Project
 
 
 def test_a_changed_tar_is_not_used(tmp_path: Path) -> None:
@@ -111,3 +112,21 @@ def test_actions_of_one_and_of_several_hosts() -> None:
 def test_a_report_without_actions_is_no_report_of_nothing_to_do(broken: object) -> None:
     with pytest.raises(LabError):
         report.actions_of(broken)
+
+
+class HostThatIsNotThere:
+    """A described machine at an address where nobody answers."""
+
+    name = "nobody"
+
+    def connection(self) -> dict[str, Any]:
+        return {"address": "127.0.0.1", "port": 1, "host-key": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{'B' * 43}"}
+
+
+def test_a_play_that_fails_is_told_with_all_it_said(tmp_path: Path) -> None:
+    project, host = Project(tmp_path), HostThatIsNotThere()
+    project.describe(host)
+    assert "hosts (1):" in project.play(host, "playbooks/site.yml", "--list-hosts").ok().stdout
+    with pytest.raises(LabError, match=r"playbooks/site\.yml` ended with 4, not 0") as caught:
+        project.play(host, "playbooks/site.yml").ok()
+    assert "Connection refused" in str(caught.value)
