@@ -10,7 +10,8 @@ import pytest
 
 from llamarig.cli import context
 from llamarig.cli.main import _run, _whole_first
-from tests.support.overlays import ENTRY, HEAD, project_of, write
+from tests.support.overlays import ENTRY, HEAD, project_of
+from tests.support.spec_files import write
 
 
 @pytest.fixture(autouse=True)

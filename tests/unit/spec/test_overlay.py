@@ -9,7 +9,8 @@ import pytest
 from llamarig.errors import RigErrors
 from llamarig.spec.load import load_project
 from llamarig.spec.overlay import read_overlay
-from tests.support.overlays import ENTRY, HEAD, project_of, write
+from tests.support.overlays import ENTRY, HEAD, project_of
+from tests.support.spec_files import write
 
 
 def problems(path: Path) -> list[str]:

@@ -8,31 +8,7 @@ import pytest
 
 from llamarig.errors import ExitCode, RigError, RigErrors
 from llamarig.spec.load import load_project
-
-SPEC = """schema-version: 1
-host: {host}
-os: {{distribution: debian, release: "13"}}
-engine:
-  commit: 4df29be4f
-  build-number: 10454
-  source: {{sdist: llama_cpp_python==0.3.35, sha256: {sha}}}
-  backend: cpu
-models:
-  m: {{host-path: /srv/m.gguf, sha256: {sha}, size: 1}}
-services:
-  chat: {{model: m, context: 4096, listen: {{port: 8080}}}}
-"""
-SHA = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-
-
-def write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
-def spec(host: str) -> str:
-    return SPEC.format(host=host, sha=SHA)
+from tests.support.spec_files import spec, write
 
 
 def test_an_inventory_folder_is_searched_in_depth_and_alone(tmp_path: Path) -> None:
