@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from llamarig.cli.rollout_plan import LABEL, plan
-from llamarig.errors import ExitCode, RigError
+from llamarig.errors import ExitCode, RigError, RigErrors
 
 if TYPE_CHECKING:
     from llamarig.fleet.rollout.session import Session, Start
@@ -169,10 +169,14 @@ def rollback(
 
 
 def _wish(loaded: list[LoadedHost], canary: int | None, failures: int | None, options: dict[str, bool]) -> Start:
-    """The waves by the fleet's policy, with what the command line says instead."""
+    """The waves by the fleet's policy, with what the command line says instead.
+
+    Raises :class:`RigErrors` for refused specs whose hosts have names that no journal keeps as they are.
+    """
     from llamarig.cli.context import err
     from llamarig.cli.rollout_plan import warn
     from llamarig.fleet.policy import policy_of, waves
+    from llamarig.fleet.rollout.journal import clean
     from llamarig.fleet.rollout.session import Start
     from llamarig.fleet.rollout.state import Wave
     from llamarig.spec.fleet_labels import uncarried_by
@@ -184,6 +188,9 @@ def _wish(loaded: list[LoadedHost], canary: int | None, failures: int | None, op
     warn(uncarried_by(loaded, policy), err())
     labels = {each.host: each.spec.labels if each.spec is not None else {} for each in loaded}
     refused = {each.host: combined(each.errors, each.path) for each in loaded if each.spec is None}
+    if nameless := [error for host, error in refused.items() if clean(host) != host]:
+        # The journal would know it by another name.
+        raise RigErrors(nameless)
     found = [Wave(wave.name, list(wave.hosts)) for wave in waves(labels, policy)]
     return Start(found, policy.model_dump(mode="json", by_alias=True), options, refused)
 

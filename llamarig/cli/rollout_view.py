@@ -77,7 +77,8 @@ def say(told: State, driver: dict[str, Any] | None, asked: str = "") -> None:
     out().print(f"[bold]{escape(told.id)}[/]  {status}{escape(why)}")
     if driver:
         out().print(
-            f"  driven by {escape(str(driver['who']))} on {escape(str(driver['from']))}, process {driver['pid']}"
+            f"  driven by {escape(str(driver['who']))} on {escape(str(driver['from']))}, "
+            f"process {escape(str(driver['pid']))}"
         )
     budget = told.budget
     out().print(f"  {budget['used']} failed, {budget['allowed']} allowed")

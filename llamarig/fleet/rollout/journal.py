@@ -7,9 +7,11 @@ foreign line is told; a last line that was cut off while it was written is dropp
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +26,13 @@ Record = dict[str, Any]
 FILE = "journal.jsonl"
 MOST_CHARACTERS = 2000
 """Of any one text in a record; what hosts say may be endless."""
+MOST_BYTES = 1 << 28
+"""Of a whole journal; five hundred hosts take a few MB."""
+FIX = (
+    "find out who changed it; `llamarig status --all` says what the hosts run. Once the directory of "
+    "this rollout is moved away a new one can begin, and it looks at each of them again"
+)
+_OTHER = "it is a directory, a pipe or a device"
 _SUM = "sum"
 _START = "llamarig rollout journal 1"
 """Stands for the sum before the first record."""
@@ -54,9 +63,7 @@ def parse(data: bytes, where: str = "") -> Contents:
                 what="the journal is damaged",
                 where=f"{where}:{number}" if where else f"line {number}",
                 why="the line is not the one that was written there",
-                fix="find out who changed it; `llamarig status --all` says what the hosts run. Once the directory of "
-                "this rollout is moved away a new one can begin, and it looks at each of them again",
-                code=ExitCode.HOST_FAILED,
+                fix=FIX,
             )
         records.append(record)
         before, length = str(record[_SUM]), length + len(line) + 1
@@ -66,11 +73,11 @@ def parse(data: bytes, where: str = "") -> Contents:
 def _checked(line: bytes, number: int, before: str) -> Record | None:
     try:
         record = json.loads(line)
+        if not isinstance(record, dict) or record.get("seq") != number or not isinstance(record.get("event"), str):
+            return None
+        return record if record.get(_SUM) == _sum(record, before) else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict) or record.get("seq") != number or not isinstance(record.get("event"), str):
-        return None
-    return record if record.get(_SUM) == _sum(record, before) else None
 
 
 def _sum(record: Mapping[str, Any], before: str) -> str:
@@ -83,11 +90,11 @@ def clean(value: Any, most: int = MOST_CHARACTERS) -> Any:
     """``value`` with every text printable, short and without secrets; line breaks stay."""
     if isinstance(value, str):
         if value.isascii() and value.isprintable() and len(value) <= most:
-            return hide_secrets(value)
+            return hide_secrets(value)[:most]
         lines = value[: 4 * most].replace("\r\n", "\n").split("\n")
         return "\n".join(printable(line, most) if line else "" for line in lines)[:most]
     if isinstance(value, Mapping):
-        return {str(clean(str(key), 200)): clean(each, most) for key, each in value.items()}
+        return {str(clean(str(key), most)): clean(each, most) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [clean(each, most) for each in value]
     return value if isinstance(value, bool | int | float) or value is None else clean(str(value), most)
@@ -113,10 +120,9 @@ class Journal:
     @classmethod
     def open(cls, path: Path) -> Journal:
         """A journal to go on with: a line that was cut off is taken away."""
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = _open(path, os.O_RDWR | os.O_APPEND)
         try:
-            with os.fdopen(os.dup(descriptor), "rb") as stream:
-                data = stream.read()
+            data = _bytes(descriptor, path)
             contents = parse(data, str(path))
             if contents.length != len(data):
                 os.ftruncate(descriptor, contents.length)
@@ -158,8 +164,43 @@ class Journal:
 
 
 def read(path: Path) -> Contents:
-    """The contents of a journal that somebody else may be writing."""
-    return parse(path.read_bytes(), str(path))
+    """The contents of a journal that somebody else may be writing.
+
+    Raises :class:`RigError` for what is no file of its own: a link is not followed, and a pipe is not waited for.
+    """
+    descriptor = _open(path, os.O_RDONLY)
+    try:
+        data = _bytes(descriptor, path)
+    finally:
+        os.close(descriptor)
+    return parse(data, str(path))
+
+
+def _open(path: Path, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise
+        link = error.errno == errno.ELOOP
+        raise _no_file(path, "it is a symbolic link" if link else _OTHER) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _no_file(path, _OTHER)
+    return descriptor
+
+
+def _bytes(descriptor: int, path: Path) -> bytes:
+    with os.fdopen(os.dup(descriptor), "rb") as stream:
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        why = f"it holds more than {MOST_BYTES >> 20} MiB, and no rollout writes that much"
+        raise RigError("the journal is damaged", str(path), why, FIX)
+    return data
+
+
+def _no_file(path: Path, why: str) -> RigError:
+    return RigError("the journal is no file of its own, and is not read", str(path), why, FIX)
 
 
 def sync_directory(path: Path) -> None:

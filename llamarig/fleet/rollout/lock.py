@@ -76,7 +76,7 @@ def holder(root: Path) -> dict[str, Any] | None:
 def _read(descriptor: int) -> dict[str, Any]:
     try:
         said = json.loads(os.pread(descriptor, _MOST_BYTES, 0))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
 

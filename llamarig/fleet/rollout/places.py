@@ -39,7 +39,7 @@ def known(root: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     found = [Path(entry.path) for entry in entries if _ID.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)]
-    return [path for path in found if (path / journal.FILE).is_file()]
+    return [path for path in found if os.path.lexists(path / journal.FILE)]
 
 
 def find(root: Path, name: str | None) -> Path:

@@ -130,7 +130,7 @@ def refuse_unfinished(root: Path) -> None:
 
 
 def _written(place: Path) -> int:
-    return (place / journal.FILE).stat().st_mtime_ns
+    return (place / journal.FILE).lstat().st_mtime_ns
 
 
 def refuse_unbegun(told: State, place: Path) -> None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from llamarig.errors import ExitCode, RigError
+from llamarig.compare.text import printable
+from llamarig.errors import RigError
 from llamarig.fleet.rollout import journal
+from llamarig.fleet.rollout.form import Form
 
 PENDING, OBSERVING, APPLYING, RETURNING = "pending", "observing", "applying", "returning"
 NOTHING, DONE, FAILED, ROLLED_BACK = "nothing-to-do", "done", "failed", "rolled-back"
@@ -25,6 +27,7 @@ FLAWED = "done-with-failures"
 """Every host had its turn, and no more failed than may."""
 OVER = frozenset({STOPPED, ABORTED, ENDED, FLAWED, BACK})
 """Statuses after which a rollout does not go on forwards."""
+STATUSES = (RUNNING, PAUSED, ROLLING_BACK, INCOMPLETE, *sorted(OVER))
 _STATUS = {
     "rollout-started": RUNNING,
     "resumed": RUNNING,
@@ -123,22 +126,33 @@ class State:
     @classmethod
     def read(cls, path: Path) -> State:
         """The state of the journal at ``path`` (or of the one in that directory)."""
-        return cls.fold(journal.read(path / journal.FILE if path.is_dir() else path).records)
+        if not path.is_dir():
+            return cls.fold(journal.read(path).records, str(path))
+        file = path / journal.FILE
+        state = cls.fold(journal.read(file).records, str(file))
+        if state.records and state.id != path.name:
+            why = f"it is the journal of the rollout {printable(state.id, 60)!r}, in the directory of another"
+            raise RigError("the journal is not understood", f"{file}:1", why, journal.FIX)
+        return state
 
     @classmethod
-    def fold(cls, records: Iterable[Mapping[str, Any]]) -> State:
-        """The state after ``records``. Raises :class:`RigError` for one that is not of their form."""
-        state = cls()
-        try:
-            for record in records:
-                state.add(record)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            why = f"record {state.records} is not of the form that this version of llamarig writes: {error!r}"[:300]
-            raise RigError("the journal is not understood", state.id, why, code=ExitCode.HOST_FAILED) from error
+    def fold(cls, records: Iterable[Mapping[str, Any]], where: str = "") -> State:
+        """The state after ``records``, those of a journal from its first one on.
+
+        Raises :class:`RigError` for one that is not of their form (:mod:`llamarig.fleet.rollout.form`), with the number
+        of its line.
+        """
+        state, form = cls(), Form(PHASES, STATUSES)
+        for number, record in enumerate(records, start=1):
+            if flaw := form.flaw(record):
+                place = f"{where}:{number}" if where else f"line {number}"
+                why = f"the line is not of the form that this version of llamarig writes: {flaw}"
+                raise RigError("the journal is not understood", place, why, journal.FIX)
+            state.add(record)
         return state
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Take in one more record."""
+        """Take in one more record; one that was read, or is about to be written."""
         event = str(record["event"])
         self.records += 1
         self.updated_at = str(record.get("at", ""))

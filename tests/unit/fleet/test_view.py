@@ -262,14 +262,14 @@ texts = st.text(max_size=60) | st.sampled_from([HOSTILE, "</style><script>", '" 
 
 @given(texts, texts, texts, st.sampled_from(["failed", "done", "deferred", "what-is-this"]))
 def test_no_words_break_the_page_or_the_screen(name: str, reason: str, wave: str, phase: str) -> None:
-    state = State.fold(
-        [
-            started() | {"waves": [{"name": wave, "hosts": [name]}], "hosts": {name: {"to-release": reason}}},
-            {"event": "wave", "name": wave},
-            host(name, phase, reason=reason, from_release=wave, checks={"passed": reason, "of": 3, "failed": [reason]}),
-            {"event": "stopped", "reason": reason},
-        ]
-    )
+    state = State()
+    for record in (
+        started() | {"waves": [{"name": wave, "hosts": [name]}], "hosts": {name: {"to-release": reason}}},
+        {"event": "wave", "name": wave},
+        host(name, phase, reason=reason, from_release=wave, checks={"passed": reason, "of": 3, "failed": [reason]}),
+        {"event": "stopped", "reason": reason},
+    ):
+        state.add(record)
     parsed = Parsed(page(state))
     assert "script" not in parsed.tags
     assert {name for name, _ in parsed.attributes} <= set(_expected_attributes())

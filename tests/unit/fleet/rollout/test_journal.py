@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llamarig.errors import ExitCode, RigError
+from llamarig.fleet.rollout import journal
 from llamarig.fleet.rollout.journal import MOST_CHARACTERS, Journal, clean, parse, read
 from llamarig.fleet.rollout.state import PHASES, State
 
@@ -102,8 +104,26 @@ def test_a_journal_is_private_and_never_made_twice(tmp_path: Path) -> None:
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_bytes(b"")
     (tmp_path / "journal.jsonl").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic"):
-        Journal.open(tmp_path / "journal.jsonl")
+    for reader in (Journal.open, read):
+        with pytest.raises(RigError, match="it is a symbolic link"):
+            reader(tmp_path / "journal.jsonl")
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "journal.jsonl")
+    for reader in (Journal.open, read):
+        with pytest.raises(RigError, match="it is a directory, a pipe or a device"):
+            reader(tmp_path / "journal.jsonl")
+
+
+def test_an_endless_journal_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = written(tmp_path / "journal.jsonl", [])
+    monkeypatch.setattr(journal, "MOST_BYTES", len(data))
+    assert read(tmp_path / "journal.jsonl").length == len(data)
+    monkeypatch.setattr(journal, "MOST_BYTES", len(data) - 1)
+    with pytest.raises(RigError, match="and no rollout writes that much"):
+        read(tmp_path / "journal.jsonl")
 
 
 def test_records_are_on_the_disk_before_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -291,3 +291,13 @@ def test_nobody_is_asked_to_begin_one_beside_one_that_was_paused(
     said = capsys.readouterr().err
     assert "is paused" in said
     assert "give --yes" not in said
+
+
+def test_a_refused_spec_whose_name_no_journal_keeps_begins_nothing(
+    project: Path, capsys: pytest.CaptureFixture[str], began: list[Session]
+) -> None:
+    (project / "inventory" / "b.yml").write_text('host: "b\\u200bb\\nc"\nno-such-key: 1\n')
+    assert rig(project, "rollout", "start", "--all", "--yes") == 2
+    assert "no-such-key" in capsys.readouterr().err
+    assert began == []
+    assert places.known(project) == []
