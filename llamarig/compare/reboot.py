@@ -14,6 +14,8 @@ from typing import Any, Literal
 from llamarig.compare.driver import REBOOT, driver, upstream_version
 from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_int, as_map, as_text
+from llamarig.compare.window import closed
+from llamarig.spec.window import parse_window
 
 Verdict = Literal["not-needed", "refused", "ask", "waits", "now"]
 IDLE_MINUTES = 10
@@ -28,6 +30,15 @@ class Policy:
     idle_minutes: int | None = None
     local: bool = False
     """Whether the controller is the host itself."""
+    window: tuple[str, ...] = ()
+    """Maintenance windows as the spec has them; none: at any time."""
+    timezone: str | None = None
+    """Of the windows; None for the host's own."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Policy:
+        """The policy that comes as a variable of Ansible's, with a list for the windows."""
+        return cls(**{**given, "window": tuple(given.get("window", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +113,34 @@ def busy(idle: Mapping[str, Any] | None, minutes: int) -> list[str]:
     return found
 
 
+def outside(idle: Mapping[str, Any], policy: Policy, now: float | None) -> list[str]:
+    """Why the host's maintenance window is closed at ``now`` (seconds of the epoch); an unknown time is outside."""
+    if not policy.window:
+        return []
+    if now is None:
+        return ["nobody has said what time it is, and it has a maintenance window"]
+    windows = [parse_window(text) for text in policy.window]
+    shut = closed(windows, policy.timezone, as_map(idle.get("clock")), now)
+    return [shut] if shut else []
+
+
+def _forbidden(policy: Policy) -> str:
+    """Why the spec allows no reboot at all; empty where it may."""
+    if policy.reboot == "never":
+        return "maintenance.reboot is `never`"
+    return "the host is the controller itself, and a run does not survive its own reboot" if policy.local else ""
+
+
 def decide_reboot(
-    view: View, policy: Policy, idle: Mapping[str, Any] | None = None, *, allowed: bool = False
+    view: View,
+    policy: Policy,
+    idle: Mapping[str, Any] | None = None,
+    *,
+    allowed: bool = False,
+    now: float | None = None,
 ) -> Reboot:
-    """The whole decision. ``idle`` is what rig_idle saw; ``allowed``: somebody has answered the question with yes."""
+    """The whole decision. ``idle`` is what rig_idle saw at ``now`` (seconds of the epoch); ``allowed``: somebody has
+    answered the question with yes, which opens no maintenance window."""
     kernel = newest(as_map(view.part("driver").get("kernels")))
     running = as_text(view.observed.get("kernel")) or ""
     reasons = tuple(needed(view))
@@ -117,10 +152,10 @@ def decide_reboot(
         return is_("not-needed", [])
     if against := unsafe(view):
         return is_("refused", against)
-    if policy.reboot == "never":
-        return is_("refused", ["maintenance.reboot is `never`"])
-    if policy.local:
-        return is_("refused", ["the host is the controller itself, and a run does not survive its own reboot"])
+    if forbidden := _forbidden(policy):
+        return is_("refused", [forbidden])
+    if idle is not None and (shut := outside(idle, policy, now)):
+        return is_("waits", shut)
     someone = busy(idle, policy.idle_minutes if policy.idle_minutes is not None else IDLE_MINUTES)
     if policy.reboot == "ask":
         return is_("now" if allowed else "ask", someone)

@@ -12,6 +12,7 @@ from llamarig.render.site import mirror_of, pushed_source, system_of
 from llamarig.render.wanted import Wanted
 
 if TYPE_CHECKING:
+    from llamarig.spec.host import HostSpec
     from llamarig.spec.load import LoadedHost
 
 
@@ -33,12 +34,7 @@ def host_variables(
         **connection,
         "llamarig_project": str(root),
         "llamarig_os": {"distribution": spec.os.distribution, "release": spec.os.release},
-        # As llamarig.compare.reboot.Policy names them.
-        "llamarig_reboot_policy": {
-            "reboot": spec.maintenance.reboot,
-            "idle_minutes": spec.maintenance.idle_minutes,
-            "local": spec.connection.type == "local",
-        },
+        "llamarig_reboot_policy": reboot_policy(spec),
         "llamarig_mirror": {
             **mirror_of(spec, root),
             "system": system_of(spec),
@@ -47,4 +43,16 @@ def host_variables(
         "llamarig_transfer": {"limit_mib_s": spec.transfer.limit_mib_s or 0},
         "llamarig_wanted": wanted.to_json(),
         "llamarig_probe": {**probe_list(wanted), "deep": deep},
+    }
+
+
+def reboot_policy(spec: HostSpec) -> dict[str, Any]:
+    """What the spec says of reboots, as :meth:`llamarig.compare.reboot.Policy.of` reads it."""
+    own = spec.maintenance
+    return {
+        "reboot": own.reboot,
+        "idle_minutes": own.idle_minutes,
+        "local": spec.connection.type == "local",
+        "window": [own.window] if isinstance(own.window, str) else own.window or [],
+        "timezone": own.timezone,
     }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -16,9 +17,10 @@ from llamarig.prove import probe_services
 
 
 class ActionModule(ActionBase):
-    """Arguments: ``wanted``, ``observed``, and ``policy`` (``reboot``, ``idle_minutes``, ``local``). ``allowed``:
-    somebody has said yes. With ``booted``, a kernel, it does not decide but returns what ``differs`` after the boot.
-    With ``back`` (``former`` state, or ``kernel`` alone) it returns under that key which kernel a rollback chooses.
+    """Arguments: ``wanted``, ``observed``, and ``policy`` (``reboot``, ``idle_minutes``, ``local``, ``window``,
+    ``timezone``). ``allowed``: somebody has said yes. With ``booted``, a kernel, it does not decide but returns what
+    ``differs`` after the boot. With ``back`` (``former`` state, or ``kernel`` alone) it returns under that key which
+    kernel a rollback chooses.
     """
 
     _requires_connection = True
@@ -35,7 +37,7 @@ class ActionModule(ActionBase):
             if arguments.get("back"):
                 chosen = alone(view) if arguments["back"] == "kernel" else with_former(view)
                 return {**result, "changed": False, "back": None if chosen is None else chosen.to_json()}
-            policy = Policy(**arguments.get("policy", {}))
+            policy = Policy.of(arguments.get("policy", {}))
             if decide_reboot(view, policy).verdict not in ("ask", "waits"):
                 return {**result, "changed": False, "reboot": decide_reboot(view, policy).to_json()}
             minutes = policy.idle_minutes if policy.idle_minutes is not None else IDLE_MINUTES
@@ -43,7 +45,8 @@ class ActionModule(ActionBase):
             seen = self._execute_module("rig_idle", module_args=asked, task_vars=task_vars)
             if "idle" not in seen:
                 return {**result, **seen, "failed": True}
-            decided = decide_reboot(view, policy, seen["idle"], allowed=bool(arguments.get("allowed")))
+            allowed = bool(arguments.get("allowed"))
+            decided = decide_reboot(view, policy, seen["idle"], allowed=allowed, now=time.time())
         except RigError as error:
             return {**result, "failed": True, "msg": str(error)}
         return {**result, "changed": False, "reboot": decided.to_json(), "idle": seen["idle"]}

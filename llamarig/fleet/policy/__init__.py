@@ -1,8 +1,8 @@
 """What a rollout may do next, decided without touching anything: waves, windows, hosts in use."""
 
+from llamarig.compare.window import in_window, next_opening
 from llamarig.fleet.policy.busy import Rules, Use, busy, rules_of
 from llamarig.fleet.policy.waves import Wave, policy_of, waves
-from llamarig.fleet.policy.window import in_window, next_opening
 
 __all__ = [
     "Rules",

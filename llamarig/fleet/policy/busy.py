@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any, Literal
-from zoneinfo import ZoneInfo
 
 from llamarig.compare.text import printable
 from llamarig.compare.view import as_int, as_map
-from llamarig.fleet.policy.window import in_window, next_opening
+from llamarig.compare.window import closed
 from llamarig.spec.window import Window, parse_window
 
 if TYPE_CHECKING:
     from llamarig.spec.host import HostSpec
     from llamarig.spec.rollout import Rollout
 
-_MOST_OFFSET_S = 18 * 3600
 _SHOWN_USERS = 3
 
 
@@ -64,9 +61,8 @@ def busy(idle: Mapping[str, Any] | None, rules: Rules, now: float) -> Use | None
     """
     if idle is None:
         return Use("nobody has looked whether it is in use")
-    closed = _closed(as_map(idle.get("clock")), rules, now)
-    if closed:
-        return Use(closed)
+    if shut := closed(rules.windows, rules.timezone, as_map(idle.get("clock")), now):
+        return Use(shut)
     if rules.users == "defer" and (someone := _users(idle.get("users"))):
         return Use(someone)
     if not rules.asks_servers:
@@ -75,35 +71,6 @@ def busy(idle: Mapping[str, Any] | None, rules: Rules, now: float) -> Use | None
     if not found:
         return None
     return Use("; ".join(use.reason for use in found), all(use.drains for use in found))
-
-
-def _closed(clock: Mapping[str, Any], rules: Rules, now: float) -> str:
-    if not rules.windows:
-        return ""
-    zone = _zone(clock, rules)
-    if zone is None:
-        return "its clock does not say which time zone it is in, and its maintenance window needs one"
-    here = datetime.fromtimestamp(now, UTC).astimezone(zone)
-    if in_window(rules.windows, here):
-        return ""
-    opens = next_opening(rules.windows, here, zone)
-    name = rules.timezone or "its own time"
-    return f"outside its maintenance window, which opens {opens:%a %d %b %H:%M} ({name})"
-
-
-def _zone(clock: Mapping[str, Any], rules: Rules) -> tzinfo | None:
-    if rules.timezone is not None:
-        return ZoneInfo(rules.timezone)
-    name = clock.get("timezone")
-    if isinstance(name, str) and name:
-        try:
-            return ZoneInfo(name)
-        except (OSError, ValueError, KeyError):
-            pass  # The controller may not know it; the offset of now serves for now.
-    offset = as_int(clock.get("utc-offset-s"))
-    if offset is None or abs(offset) > _MOST_OFFSET_S:
-        return None
-    return timezone(timedelta(seconds=offset))
 
 
 def _users(users: object) -> str:

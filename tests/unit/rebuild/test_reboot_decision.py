@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from llamarig.compare.reboot import Policy, busy, decide_reboot, differs_after, newest
 from llamarig.compare.view import View
+from llamarig.converge.hosts import reboot_policy
 from llamarig.render import driver as rendered
 from tests.support.compare.cases import Case, observation
 from tests.support.compare.driver_seen import KERNEL
@@ -83,6 +87,51 @@ def test_who_may_and_when(case: Case, policy: Policy, idle: Any, allowed: bool, 
     decided = decide_reboot(view(newer_kernel(case)), policy, idle, allowed=allowed)
     assert decided.verdict == verdict
     assert decided.why or verdict in ("now", "ask")
+
+
+NOON = datetime(2026, 12, 2, 12, tzinfo=UTC).timestamp()
+"""A Wednesday."""
+CLOCK = {"utc-offset-s": 3600, "timezone": ""}
+OPENS = "outside its maintenance window, which opens Sat 05 Dec 22:00 (its own time)"
+
+
+@pytest.mark.parametrize("word", ["ask", "now"])
+@pytest.mark.parametrize(
+    ("policy", "clock", "why"),
+    [
+        (Policy(window=("Wed 13:00-14:00",)), CLOCK, ""),
+        (Policy(window=("Wed 11:00-12:30",), timezone="UTC"), CLOCK, ""),
+        (Policy(window=("Sat 22:00-23:00", "Sun 00:00-24:00")), CLOCK, OPENS),
+        (Policy(window=("Wed 13:00-14:00",), timezone="UTC"), CLOCK, "outside its maintenance window, which opens Wed"),
+        (Policy(window=("Wed 13:00-14:00",)), {}, "its clock does not say which time zone it is in"),
+    ],
+)
+def test_a_reboot_waits_for_the_window_whoever_allows_it(
+    case: Case, word: Any, policy: Policy, clock: dict[str, Any], why: str
+) -> None:
+    idle = IDLE | {"clock": clock}
+    decided = decide_reboot(view(newer_kernel(case)), replace(policy, reboot=word), idle, allowed=True, now=NOON)
+    assert decided.verdict == ("waits" if why else "now")
+    assert [each[: len(why)] for each in decided.why] == ([why] if why else [])
+
+
+def test_a_window_on_a_clock_that_nobody_read_is_closed(case: Case) -> None:
+    policy = Policy("now", window=("00:00-24:00",))
+    assert decide_reboot(view(newer_kernel(case)), policy, IDLE | {"clock": CLOCK}).verdict == "waits"
+
+
+def test_the_spec_of_a_host_says_what_the_decision_needs() -> None:
+    given = {"reboot": "now", "window": "Sat 02:00-06:00", "timezone": "Europe/Berlin", "idle-minutes": 30}
+    assert policy_of(given) == Policy("now", 30, window=("Sat 02:00-06:00",), timezone="Europe/Berlin")
+    several = ["Sat 02:00-06:00", "Sun 02:00-06:00"]
+    assert policy_of(given | {"window": several}).window == tuple(several)
+    assert policy_of({}) == Policy()
+
+
+def policy_of(maintenance: dict[str, Any]) -> Policy:
+    """As it comes to the host's plugin."""
+    spec, _ = spec_of("cuda", json.dumps({"maintenance": maintenance}))
+    return Policy.of(reboot_policy(spec))
 
 
 UNSAFE: dict[str, tuple[Change, str]] = {

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
 
+from llamarig.compare.view import as_int
 from llamarig.spec.window import DAYS, Window
 
 _DAY = 24 * 60
+_MOST_OFFSET_S = 18 * 3600
 _MINUTE = timedelta(minutes=1)
 
 
@@ -50,3 +54,36 @@ def _openings(windows: Sequence[Window], window: Window, here: datetime, zone: t
                 yield there
                 break
             moment += _MINUTE
+
+
+def closed(windows: Sequence[Window], zone_name: str | None, clock: Mapping[str, Any], now: float) -> str:
+    """Why a host must not be touched at ``now`` (seconds of the epoch), with when it may; empty when it may.
+
+    ``clock`` is what rig_idle saw of the host's own (``timezone``, ``utc-offset-s``); it counts where ``zone_name`` is
+    None. A window whose zone nobody knows counts as closed.
+    """
+    if not windows:
+        return ""
+    zone = _zone(clock, zone_name)
+    if zone is None:
+        return "its clock does not say which time zone it is in, and its maintenance window needs one"
+    here = datetime.fromtimestamp(now, UTC).astimezone(zone)
+    if in_window(windows, here):
+        return ""
+    opens = next_opening(windows, here, zone)
+    return f"outside its maintenance window, which opens {opens:%a %d %b %H:%M} ({zone_name or 'its own time'})"
+
+
+def _zone(clock: Mapping[str, Any], name: str | None) -> tzinfo | None:
+    if name is not None:
+        return ZoneInfo(name)
+    own = clock.get("timezone")
+    if isinstance(own, str) and own:
+        try:
+            return ZoneInfo(own)
+        except (OSError, ValueError, KeyError):
+            pass  # The controller may not know it; the offset of now serves for now.
+    offset = as_int(clock.get("utc-offset-s"))
+    if offset is None or abs(offset) > _MOST_OFFSET_S:
+        return None
+    return timezone(timedelta(seconds=offset))
