@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ import pytest
 from llamarig.converge import toolkit
 from llamarig.converge.store import index
 from llamarig.converge.store.pack import pack_tree
-from llamarig.converge.store.pip_config import pip_config
 from llamarig.converge.store.shelf import Shelf, silent
 from llamarig.errors import RigError
-from tests.support.standins.index import FakeIndex, fake_index
+from tests.support.standins.index import FakeIndex
 from tests.support.standins.project import lock_project, spec, write_project
 from tests.support.toolkit.parts import files, runfile, tar, wheel
 from tests.unit.lock.test_lock_toolkit import CARD, ENGINE, MODELS
@@ -57,16 +55,6 @@ def listed(folder: Path, **changes: Any) -> tuple[Path, str]:
     text = json.dumps(data).encode()
     (folder / "redistrib_12.9.1.json").write_bytes(text)
     return folder / "redistrib_12.9.1.json", digest(text)
-
-
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIndex]:
-    with fake_index() as running:
-        monkeypatch.setenv("PIP_INDEX_URL", running.address)
-        monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-        pip_config.cache_clear()
-        yield running
-    pip_config.cache_clear()
 
 
 def test_wheels_come_from_the_index_for_the_hosts_platform(tmp_path: Path, served: FakeIndex) -> None:
