@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from llamarig.plan.quality import LEAST_BITS, TARGET_BITS
 
@@ -17,16 +17,7 @@ Verdict = Literal[
     "does-not-fit",
 ]
 
-VERDICTS: tuple[Verdict, ...] = (
-    "recommended",
-    "fits",
-    "usable",
-    "narrow-cache",
-    "layers-in-ram",
-    "not-recommended",
-    "not-a-host",
-    "does-not-fit",
-)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """Best first."""
 
 ROOM = 2

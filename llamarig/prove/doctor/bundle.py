@@ -109,16 +109,7 @@ def _kernel(each: Mapping[str, Any]) -> Kernel:
 
 
 def _link(each: Mapping[str, Any]) -> Link:
-    names = (
-        "bus-id",
-        "device",
-        "driver",
-        "current_link_width",
-        "max_link_width",
-        "current_link_speed",
-        "max_link_speed",
-    )
-    return Link(*(text(each, name)[:64] for name in names))
+    return Link(*(text(each, name)[:64] for name in _LINK_KEYS))
 
 
 def load_bundle(path: Path) -> Bundle:

@@ -21,7 +21,8 @@ from lab.report import actions_of
 
 from llamarig.converge.store import origins
 from llamarig.converge.store.shelf import Shelf, silent
-from tests.support.toolkit.reference import PREFIX, WHEELS, cuda_spec, play
+from scripts.gpu_check.files import WHEELS
+from tests.support.toolkit.reference import PREFIX, cuda_spec, play
 
 OLD_HEADERS = ("nvidia-cuda-nvcc-cu12==12.9.86", "5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0")
 OBJECTS = [

@@ -9,18 +9,11 @@ from typing import Any
 from lab import Host
 from lab.project import Project, demo_spec
 
-VERSION = "13.0.88"
-PREFIX = f"/opt/llamarig/cuda/{VERSION}"
+from scripts.gpu_check.files import TOOLKIT, WHEELS
+
+PREFIX = f"/opt/llamarig/cuda/{TOOLKIT}"
 HOURS = 4 * 3600.0
 """What a play may take: the whole engine is compiled in over one."""
-WHEELS = {
-    "nvidia-cuda-nvcc==13.0.88": "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
-    "nvidia-nvvm==13.0.88": "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
-    "nvidia-cuda-crt==13.0.88": "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
-    "nvidia-cuda-runtime==13.0.96": "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
-    "nvidia-cuda-cccl==13.0.85": "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649",
-    "nvidia-cublas==13.1.0.3": "ee8722c1f0145ab246bccb9e452153b5e0515fd094c3678df50b2a0888b8b171",
-}
 
 
 def cuda_spec() -> dict[str, Any]:
@@ -30,7 +23,7 @@ def cuda_spec() -> dict[str, Any]:
         "blackwell": {"model": "rtx-pro-4000-blackwell-sff", "bus-id": "01:00.0"},
         "ada": {"model": "rtx-2000-ada", "bus-id": "02:00.0"},
     }
-    spec["cuda"] = {"source": "wheels", "version": VERSION, "wheels": dict(WHEELS)}
+    spec["cuda"] = {"source": "wheels", "version": TOOLKIT, "wheels": dict(WHEELS)}
     spec["engine"] |= {"backend": "cuda", "architectures": ["120a-real", "89-real"]}
     for service in spec["services"].values():
         service["gpu"] = "blackwell"
