@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llamarig.cli.policy_option import Canary, Failures
 from llamarig.cli.rollout_plan import LABEL, plan
 from llamarig.errors import ExitCode, RigError, RigErrors
 
@@ -32,8 +33,8 @@ def start(
     hosts: Annotated[list[str] | None, typer.Argument(help="Hosts, by the `host:` of their specs.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
     label: Annotated[list[str] | None, typer.Option("--label", help=LABEL)] = None,
-    canary: Annotated[int | None, typer.Option("--canary", min=0, help="Hosts that go first, alone.")] = None,
-    failures: Annotated[int | None, typer.Option("--failures", min=0, help="Hosts that may fail, in all.")] = None,
+    canary: Canary = None,
+    failures: Failures = None,
     verify: Annotated[bool, typer.Option("--verify", help="Prove hosts with nothing to do as well.")] = False,
     accept_changed: Annotated[
         bool, typer.Option("--accept-changed", help="Take a spec as it is at its host's turn.")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llamarig.cli.policy_option import Canary
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -32,7 +34,7 @@ def plan(
     hosts: Annotated[list[str] | None, typer.Argument(help="Hosts, by the `host:` of their specs.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
     label: Annotated[list[str] | None, typer.Option("--label", help=LABEL)] = None,
-    canary: Annotated[int | None, typer.Option("--canary", min=0, help="Hosts that go first, alone.")] = None,
+    canary: Canary = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Look at all hosts and say what a rollout would do, in which waves; nothing is touched."""
