@@ -13,17 +13,16 @@ from llamarig.spec.fleet import Fleet, read_fleet
 VALUES = ["-1", "1001", "10001", "1.5", "many", "٣", "1_0", "true", "[1]", "9" * 30]
 
 
+@pytest.fixture(autouse=True)
+def _nothing_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "_printed", False)
+
+
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize(("verb", "key"), [("start", "canary"), ("start", "failures"), ("plan", "canary")])
 def test_an_option_is_refused_as_its_key_is(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    verb: str,
-    key: str,
-    value: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str, key: str, value: str
 ) -> None:
-    monkeypatch.setattr(context, "_printed", False)
     given = json.dumps(value) if value == "[1]" else value  # a list in a file, and never one behind an option
     (tmp_path / "fleet.yml").write_text(f"schema-version: 1\nrollout:\n  {key}: {given}\n")
     in_file = read_fleet(tmp_path / "fleet.yml", Fleet(), tmp_path).own_errors
