@@ -81,12 +81,23 @@ def ask_and_converge(
 
 
 def become_password(private: Path) -> str:
-    """Ask once; the answer goes into the private directory and is wiped with it."""
+    """Ask once; the answer goes into the private directory and is wiped with it.
+
+    Raises :class:`~llamarig.errors.RigError` when there is no answer.
+    """
     from getpass import getpass
 
     from llamarig.converge.private import write_private
+    from llamarig.errors import RigError
 
-    return str(write_private(private / "become", getpass("sudo password: ") + "\n"))
+    try:
+        password = getpass("sudo password: ")
+    except EOFError:
+        password = ""
+    if not password:
+        fix = "type it at the prompt, or name a file with it in connection.become-password-file"
+        raise RigError(what="no sudo password was given; nothing was touched", fix=fix)
+    return str(write_private(private / "become", f"{password}\n"))
 
 
 def ask_restart(hosts: list[HostApply], refused: Sequence[str] = ()) -> None:

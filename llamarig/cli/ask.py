@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated
 
 import typer
 
 from llamarig.errors import ExitCode, RigError
+
+AskBecomePass = Annotated[bool, typer.Option("--ask-become-pass", "-K", help="Ask for sudo's password.")]
+"""The option of every verb that becomes root on a host."""
 
 
 def ask_or_refuse(what: str) -> None:
@@ -38,3 +42,19 @@ def interrupted_by_hand(hosts: list[str], verb: str) -> Iterator[None]:
             fix=f"run the same {verb} again: it goes on from what is there, and proves it",
             code=ExitCode.HOST_FAILED,
         ) from None
+
+
+@contextmanager
+def asked_password(ask: bool) -> Iterator[str | None]:
+    """The file that holds sudo's password while a verb runs, asked for once and wiped at the end; None unless ``ask``.
+
+    Raises :class:`RigError` when there is no answer.
+    """
+    from llamarig.cli.apply import become_password
+    from llamarig.converge.private import private_directory
+
+    if not ask:
+        yield None
+        return
+    with private_directory() as private:
+        yield become_password(private)

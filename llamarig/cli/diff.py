@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llamarig.cli.ask import AskBecomePass
+
 if TYPE_CHECKING:
     from llamarig.cli.looked import Looked
     from llamarig.compare import Action
@@ -32,12 +34,15 @@ def diff(
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Hash releases and models again.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Also show files that are not there yet line by line.")] = False,
+    ask_become_pass: AskBecomePass = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the actions as JSON.")] = False,
 ) -> None:
     """Exit 1 when there is something to do, 3 when a host cannot be looked at."""
+    from llamarig.cli.ask import asked_password
     from llamarig.cli.looked import complain, emit, look
 
-    looked = look(hosts or [], all_, "diff", deep=deep)
+    with asked_password(ask_become_pass) as password:
+        looked = look(hosts or [], all_, "diff", deep=deep, become_password_file=password)
     if json_:
         emit([document(each) for each in looked])
     for each in looked:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llamarig.cli.ask import AskBecomePass
+
 if TYPE_CHECKING:
     from llamarig.errors import RigError
     from llamarig.prove.doctor import Diagnosis
@@ -26,6 +28,7 @@ def doctor(
     save: Annotated[
         Path | None, typer.Option("--save", help="Write what one host said to this file, secrets removed.")
     ] = None,
+    ask_become_pass: AskBecomePass = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the diagnoses as JSON.")] = False,
 ) -> None:
     """Exit 1 when there is an error or a warning, or an error text that is not known; 3 when a host cannot be asked."""
@@ -45,7 +48,7 @@ def doctor(
     elif error is not None:
         found = {"the text": examine_text(_pasted(error))}
     else:
-        found = _hosts(hosts or [], all_, save)
+        found = _hosts(hosts or [], all_, save, ask_become_pass=ask_become_pass)
     if json_:
         _print_json(found)
     for subject, diagnoses in found.items():
@@ -68,7 +71,10 @@ def _pasted(error: str) -> str:
     return text
 
 
-def _hosts(hosts: list[str], all_: bool, save: Path | None) -> dict[str, list[Diagnosis] | RigError]:
+def _hosts(
+    hosts: list[str], all_: bool, save: Path | None, *, ask_become_pass: bool
+) -> dict[str, list[Diagnosis] | RigError]:
+    from llamarig.cli.ask import asked_password
     from llamarig.cli.choose import choose
     from llamarig.cli.context import project_root
     from llamarig.converge.collect import collect_hosts
@@ -81,7 +87,9 @@ def _hosts(hosts: list[str], all_: bool, save: Path | None) -> dict[str, list[Di
     if save is not None and len(chosen) != 1:
         raise RigError(what="--save writes the words of one host", fix="name one host")
     found: dict[str, list[Diagnosis] | RigError] = {}
-    for loaded, said in zip(chosen, collect_hosts(project_root(), chosen).values(), strict=True):
+    with asked_password(ask_become_pass) as password:
+        collected = collect_hosts(project_root(), chosen, become_password_file=password)
+    for loaded, said in zip(chosen, collected.values(), strict=True):
         if isinstance(said, RigError):
             found[loaded.host] = said
             continue

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llamarig.cli.ask import AskBecomePass
+
 if TYPE_CHECKING:
     from llamarig.cli.drift_fix import Fixed
     from llamarig.cli.looked import Looked
@@ -19,30 +21,37 @@ def drift(
     deep: Annotated[bool, typer.Option("--deep", help="Hash releases and models again.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Apply to the hosts that differ, and look again.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask before anything is done.")] = False,
+    ask_become_pass: AskBecomePass = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the fleet as one page into this file.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the differences as JSON.")] = False,
 ) -> None:
     """Exit 1 when something differs, 3 when a host cannot be looked at."""
+    from functools import partial
+
     from llamarig.cli import looked
+    from llamarig.cli.ask import asked_password
     from llamarig.cli.drift_view import complain_of, show
     from llamarig.errors import ExitCode, RigError
 
     if yes and not fix:
         raise RigError(what="--yes is given without --fix", fix="add --fix, or leave --yes away")
-    seen = looked.look(hosts or [], all_, "drift", deep=deep)
-    found = [of_host(each) for each in seen]
-    code = max(each.code for each in seen)
-    fixed: Fixed | None = None
-    if fix and any(host.differences for host in found):
-        from llamarig.cli.drift_fix import mend
-
-        if not json_:
-            show(found)
-        fixed = mend([host.host for host in found if host.differences], deep=deep, yes=yes, quiet=json_)
-        again = {each.host: each for each in looked.look(fixed.hosts, False, "drift", deep=deep)} if fixed.hosts else {}
-        seen = [again.get(each.host, each) for each in seen]
+    with asked_password(ask_become_pass) as password:
+        look = partial(looked.look, deep=deep, become_password_file=password)
+        seen = look(hosts or [], all_, "drift")
         found = [of_host(each) for each in seen]
-        code = max(fixed.code, *(each.code for each in seen))
+        code = max(each.code for each in seen)
+        fixed: Fixed | None = None
+        if fix and any(host.differences for host in found):
+            from llamarig.cli.drift_fix import mend
+
+            if not json_:
+                show(found)
+            differ = [host.host for host in found if host.differences]
+            fixed = mend(differ, deep=deep, yes=yes, quiet=json_, become_password_file=password)
+            again = {each.host: each for each in look(fixed.hosts, False, "drift")} if fixed.hosts else {}
+            seen = [again.get(each.host, each) for each in seen]
+            found = [of_host(each) for each in seen]
+            code = max(fixed.code, *(each.code for each in seen))
     if html is not None:
         from llamarig.cli.drift_page import write
 

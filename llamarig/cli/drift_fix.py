@@ -21,9 +21,10 @@ class Fixed:
     code: ExitCode
 
 
-def mend(hosts: list[str], *, deep: bool, yes: bool, quiet: bool) -> Fixed:
+def mend(hosts: list[str], *, deep: bool, yes: bool, quiet: bool, become_password_file: str | None = None) -> Fixed:
     """Show what apply would do to ``hosts``, ask unless ``yes``, and do it.
 
+    ``become_password_file`` is that of hosts whose spec names none.
     Raises what apply raises: :class:`~llamarig.errors.RigErrors` when every host is refused,
     :class:`~llamarig.errors.RigError` when the answer is no.
     """
@@ -35,7 +36,7 @@ def mend(hosts: list[str], *, deep: bool, yes: bool, quiet: bool) -> Fixed:
 
     progress = Progress()
     with work.private_directory() as private:
-        options = work.Options(deep=deep)
+        options = work.Options(deep=deep, become_password_file=become_password_file)
         prepared = work.prepare(project_root(), choose(hosts, False, "drift --fix"), private, options)
         say_refused(prepared)
         work.look(prepared, private)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llamarig.cli.ask import AskBecomePass
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,9 +24,11 @@ def lock(
     known_files: Annotated[
         bool, typer.Option("--known-files", help="Ask the hub again for the table of known files, and nothing else.")
     ] = False,
+    ask_become_pass: AskBecomePass = False,
     json_: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Exit 1 when --check found something to write; problems come after what could be locked."""
+    from llamarig.cli.ask import asked_password
     from llamarig.cli.choose import choose
     from llamarig.cli.context import project_root, refuse_overlay
     from llamarig.cli.host_error import complain
@@ -43,11 +47,12 @@ def lock(
         return
     root, chosen = project_root(), choose(hosts or [], all_, "lock")
     refused = {each.host: combined(each.errors, each.path) for each in chosen if each.spec is None}
-    finder = Finder(root, Shelf.default(), _progress(), offline, asker(root, chosen))
-    try:
-        found = lock_hosts(root, chosen, finder)
-    finally:
-        finder.close()
+    with asked_password(ask_become_pass) as password:
+        finder = Finder(root, Shelf.default(), _progress(), offline, asker(root, chosen, password))
+        try:
+            found = lock_hosts(root, chosen, finder)
+        finally:
+            finder.close()
     if found.pending and not check:
         found.write()
     if json_:

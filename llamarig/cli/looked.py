@@ -33,8 +33,13 @@ class Looked:
         return host_error.error_json(self.error or RigError(what=""))
 
 
-def look(hosts: list[str], all_: bool, verb: str, *, deep: bool = False) -> list[Looked]:
-    """The chosen hosts in their order; one that cannot be planned, reached or understood carries its error."""
+def look(
+    hosts: list[str], all_: bool, verb: str, *, deep: bool = False, become_password_file: str | None = None
+) -> list[Looked]:
+    """The chosen hosts in their order; one that cannot be planned, reached or understood carries its error.
+
+    ``become_password_file`` is that of hosts whose spec names none.
+    """
     from llamarig.cli.choose import choose
     from llamarig.cli.context import project_root
     from llamarig.converge.observe import observe_hosts
@@ -49,7 +54,8 @@ def look(hosts: list[str], all_: bool, verb: str, *, deep: bool = False) -> list
         except RigError as error:
             errors[loaded.host] = error
     ready = [loaded for loaded in chosen if loaded.host in wanted]
-    seen = observe_hosts(project_root(), ready, wanted, deep=deep) if ready else {}
+    password = become_password_file
+    seen = observe_hosts(project_root(), ready, wanted, deep=deep, become_password_file=password) if ready else {}
     return [
         Looked(loaded.host, error=errors[loaded.host])
         if loaded.host in errors

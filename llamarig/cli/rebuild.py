@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llamarig.cli.ask import AskBecomePass
 from llamarig.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -22,9 +23,11 @@ def rebuild(
     check: Annotated[bool, typer.Option("--check", help="Say what would be redone; touch nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a restart or a reboot.")] = False,
     break_lock: Annotated[bool, typer.Option("--break-lock", help="Take the lock from whoever holds it.")] = False,
+    ask_become_pass: AskBecomePass = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Say what changed, redo what follows from it, reboot where that is needed and allowed, and prove the rest."""
+    from llamarig.cli.apply import become_password
     from llamarig.cli.apply_view import Progress, say_refused
     from llamarig.cli.ask import interrupted_by_hand
     from llamarig.cli.choose import choose
@@ -37,7 +40,8 @@ def rebuild(
         refuse_while_rolling(project_root())
     loaded = choose(hosts or [], all_, "rebuild")
     with work.private_directory() as private:
-        options = work.Options(check=check, break_lock=break_lock)
+        password = become_password(private) if ask_become_pass else None
+        options = work.Options(check=check, break_lock=break_lock, become_password_file=password)
         prepared = job.prepare(project_root(), loaded, private, options, say_refused)
         if not as_json:
             for host in prepared:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llamarig.cli.ask import AskBecomePass
 from llamarig.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -20,30 +21,33 @@ def rollback(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before services are restarted.")] = False,
     break_lock: Annotated[bool, typer.Option("--break-lock", help="Take the lock from whoever holds it.")] = False,
+    ask_become_pass: AskBecomePass = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
 ) -> None:
     """Switch hosts back to their former release, and prove it; its kernel boots from the next boot on."""
     from llamarig.cli.apply_view import Progress
-    from llamarig.cli.ask import ask_or_refuse, interrupted_by_hand
+    from llamarig.cli.ask import ask_or_refuse, asked_password, interrupted_by_hand
     from llamarig.cli.choose import choose
     from llamarig.cli.context import emit_json, project_root
-    from llamarig.converge.rollback import RolledBack, rollback_hosts, ways_back
+    from llamarig.converge.rollback import Options, RolledBack, rollback_hosts, ways_back
     from llamarig.errors import RigError
     from llamarig.fleet.rollout.lock import refuse_while_rolling
 
     if all_:
         refuse_while_rolling(project_root())
     loaded = choose(hosts or [], all_, "rollback")
-    ways = ways_back(project_root(), loaded, break_lock=break_lock, kernel_only=kernel)
-    done = [RolledBack(host, error=way) for host, way in ways.items() if isinstance(way, RigError)]
-    ready = [each for each in loaded if not isinstance(ways[each.host], RigError)]
-    if ready and not yes:
-        targets = "; ".join(f"{each.host} to the {ways[each.host]}" for each in ready)
-        restarts = "nothing is restarted, and another kernel boots" if kernel else "all services would be restarted"
-        ask_or_refuse(f"{restarts}; back go: {targets}")
-    if ready:
-        with interrupted_by_hand([each.host for each in ready], "rollback"), Progress() as progress:
-            done += rollback_hosts(project_root(), ready, progress, break_lock=break_lock, kernel_only=kernel)
+    with asked_password(ask_become_pass) as password:
+        options = Options(break_lock, kernel, password)
+        ways = ways_back(project_root(), loaded, options)
+        done = [RolledBack(host, error=way) for host, way in ways.items() if isinstance(way, RigError)]
+        ready = [each for each in loaded if not isinstance(ways[each.host], RigError)]
+        if ready and not yes:
+            targets = "; ".join(f"{each.host} to the {ways[each.host]}" for each in ready)
+            restarts = "nothing is restarted, and another kernel boots" if kernel else "all services would be restarted"
+            ask_or_refuse(f"{restarts}; back go: {targets}")
+        if ready:
+            with interrupted_by_hand([each.host for each in ready], "rollback"), Progress() as progress:
+                done += rollback_hosts(project_root(), ready, options, progress)
     if as_json:
         emit_json({"hosts": [each.to_json() for each in done]})
     else:

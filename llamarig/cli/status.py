@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llamarig.cli.ask import AskBecomePass
+
 if TYPE_CHECKING:
     from llamarig.cli.looked import Looked
 
@@ -13,13 +15,16 @@ if TYPE_CHECKING:
 def status(
     hosts: Annotated[list[str] | None, typer.Argument(help="Hosts to look at.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every host of the project.")] = False,
+    ask_become_pass: AskBecomePass = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the state as JSON.")] = False,
 ) -> None:
     """Exit 0 when every host answers, whatever runs there; 3 when one does not."""
+    from llamarig.cli.ask import asked_password
     from llamarig.cli.looked import complain, emit, look
     from llamarig.errors import ExitCode
 
-    looked = look(hosts or [], all_, "status")
+    with asked_password(ask_become_pass) as password:
+        looked = look(hosts or [], all_, "status", become_password_file=password)
     if json_:
         emit([document(each) for each in looked])
     for each in looked:

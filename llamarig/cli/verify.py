@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llamarig.cli.ask import AskBecomePass
+
 if TYPE_CHECKING:
     from llamarig.prove import Check
     from llamarig.prove.hosts import Proof
@@ -18,14 +20,18 @@ def verify(
     memory: Annotated[
         bool, typer.Option("--memory", help="Hold the planned memory against the processes, and store it for plans.")
     ] = False,
+    ask_become_pass: AskBecomePass = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Exit 1 when a check fails, 3 when a host cannot be asked."""
+    from llamarig.cli.ask import asked_password
     from llamarig.cli.choose import choose
     from llamarig.cli.context import project_root
     from llamarig.prove.hosts import prove_hosts
 
-    proofs = prove_hosts(project_root(), choose(hosts or [], all_, "verify"), deep=deep, memory=memory)
+    chosen = choose(hosts or [], all_, "verify")
+    with asked_password(ask_become_pass) as password:
+        proofs = prove_hosts(project_root(), chosen, deep=deep, memory=memory, become_password_file=password)
     if json_:
         _print_json(proofs)
     else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llamarig.converge.connection import lend_password
 from llamarig.converge.decide import Decision, decide
 from llamarig.converge.events import Sink
 from llamarig.converge.explain import explain_all
@@ -111,8 +112,7 @@ def _prepared(root: Path, loaded: LoadedHost, private: Path, options: Options) -
         variables = host_variables(root, loaded, wanted_for(root, loaded, plan), private, deep=options.deep)
     except RigError as error:
         return _refused(loaded.host, [error])
-    if options.become_password_file is not None and variables.get("ansible_become"):
-        variables.setdefault("llamarig_become_password_file", options.become_password_file)
+    lend_password(variables, options.become_password_file)
     return HostApply(loaded.host, variables, loaded=loaded)
 
 

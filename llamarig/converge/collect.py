@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llamarig.converge.connection import connection_variables
+from llamarig.converge.connection import connection_variables, lend_password
 from llamarig.converge.explain import explain
 from llamarig.converge.private import private_directory
 from llamarig.converge.run import run_playbook
@@ -18,14 +18,20 @@ if TYPE_CHECKING:
 Collected = dict[str, Any] | RigError
 
 
-def collect_hosts(project_root: Path, hosts: list[LoadedHost]) -> dict[str, Collected]:
-    """Each host's bundle, or the error that kept it from being collected."""
+def collect_hosts(
+    project_root: Path, hosts: list[LoadedHost], *, become_password_file: str | None = None
+) -> dict[str, Collected]:
+    """Each host's bundle, or the error that kept it from being collected.
+
+    ``become_password_file`` is that of hosts whose spec names none.
+    """
     answers: dict[str, Collected] = {}
     with private_directory() as private:
         variables: dict[str, dict[str, Any]] = {}
         for loaded in hosts:
             try:
                 variables[loaded.host] = connection_variables(spec_of(loaded), project_root, private)
+                lend_password(variables[loaded.host], become_password_file)
             except RigError as error:
                 answers[loaded.host] = error
         if variables:

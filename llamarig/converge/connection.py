@@ -111,6 +111,15 @@ def connection_variables(spec: HostSpec, root: Path, private: Path) -> dict[str,
     return variables
 
 
+def lend_password(variables: dict[str, Any], password_file: str | None) -> None:
+    """Have a host whose spec names no file of its own use the password that was asked for.
+
+    ``password_file`` holds that password; None where none was asked for. A host without sudo needs none.
+    """
+    if password_file is not None and variables.get("ansible_become"):
+        variables.setdefault("llamarig_become_password_file", password_file)
+
+
 def _quoted(option: str) -> str:
     """Ansible splits the arguments as a shell would, and ssh splits an option's value once more."""
     name, value = option.split("=", 1)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llamarig.converge.connection import lend_password
 from llamarig.converge.explain import explain
 from llamarig.converge.hosts import host_variables
 from llamarig.converge.private import private_directory
@@ -24,11 +25,17 @@ Observation = dict[str, Any] | RigError
 
 
 def observe_hosts(
-    project_root: Path, hosts: list[LoadedHost], wanted: Mapping[str, Wanted], *, deep: bool = False
+    project_root: Path,
+    hosts: list[LoadedHost],
+    wanted: Mapping[str, Wanted],
+    *,
+    deep: bool = False,
+    become_password_file: str | None = None,
 ) -> dict[str, Observation]:
     """What each host is now, or the error that kept it from saying so.
 
-    ``deep`` hashes releases and models again instead of trusting recorded stat tuples.
+    ``deep`` hashes releases and models again instead of trusting recorded stat tuples. ``become_password_file`` is
+    that of hosts whose spec names none.
     """
     with private_directory() as private:
         variables: dict[str, dict[str, Any]] = {}
@@ -37,6 +44,7 @@ def observe_hosts(
             try:
                 variables[loaded.host] = host_variables(project_root, loaded, wanted[loaded.host], private, deep=deep)
                 variables[loaded.host].pop(_NEEDED)
+                lend_password(variables[loaded.host], become_password_file)
             except RigError as error:
                 answers[loaded.host] = error
         if variables:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from llamarig.compare.kernel_back import KernelBack
 from llamarig.compare.view import View
+from llamarig.converge.connection import lend_password
 from llamarig.converge.events import Sink
 from llamarig.converge.explain import explain_all
 from llamarig.converge.hosts import host_variables
@@ -53,9 +54,17 @@ class RolledBack:
 Way = Former | KernelBack | RigError
 
 
-def ways_back(
-    root: Path, hosts: list[LoadedHost], *, break_lock: bool = False, kernel_only: bool = False
-) -> dict[str, Way]:
+@dataclass(frozen=True)
+class Options:
+    """How to go back."""
+
+    break_lock: bool = False
+    kernel_only: bool = False
+    become_password_file: str | None = None
+    """That of hosts whose spec names none."""
+
+
+def ways_back(root: Path, hosts: list[LoadedHost], options: Options) -> dict[str, Way]:
     """What each host would go back to, in their order, or why it cannot. Nothing is touched."""
     found: dict[str, Way] = {}
     wanted: dict[str, Wanted] = {}
@@ -66,28 +75,29 @@ def ways_back(
                 wanted[loaded.host] = wanted_for(root, loaded)
                 variables[loaded.host] = host_variables(root, loaded, wanted[loaded.host], private)
                 variables[loaded.host].pop("llamarig_wanted")
+                lend_password(variables[loaded.host], options.become_password_file)
             except RigError as error:
                 found[loaded.host] = error
         for host, seen in observe_variables(variables, private).items() if variables else ():
             try:
                 if isinstance(seen, RigError):
                     found[host] = seen
-                elif kernel_only:
-                    found[host] = kernel_way(host, View(wanted[host], seen), break_lock=break_lock)
+                elif options.kernel_only:
+                    found[host] = kernel_way(host, View(wanted[host], seen), break_lock=options.break_lock)
                 else:
-                    found[host] = whole_way(host, View(wanted[host], seen), break_lock=break_lock)
+                    found[host] = whole_way(host, View(wanted[host], seen), break_lock=options.break_lock)
             except RigError as error:
                 found[host] = error
     return {loaded.host: found[loaded.host] for loaded in hosts}
 
 
-def rollback_hosts(
-    root: Path, hosts: list[LoadedHost], sink: Sink, *, break_lock: bool = False, kernel_only: bool = False
-) -> list[RolledBack]:
+def rollback_hosts(root: Path, hosts: list[LoadedHost], options: Options, sink: Sink) -> list[RolledBack]:
     """Roll every host back; each is proven against what was wanted when its former release was applied."""
-    extra = {"llamarig_break_lock": break_lock, "llamarig_kernel_only": kernel_only}
+    extra = {"llamarig_break_lock": options.break_lock, "llamarig_kernel_only": options.kernel_only}
     with private_directory() as private:
         variables = {loaded.host: host_variables(root, loaded, wanted_for(root, loaded), private) for loaded in hosts}
+        for own in variables.values():
+            lend_password(own, options.become_password_file)
         run = run_playbook("rollback", variables, private, sink=sink, extra=extra)
     return [_outcome(run, loaded.host) for loaded in hosts]
 

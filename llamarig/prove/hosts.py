@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llamarig.converge.connection import lend_password
 from llamarig.converge.explain import explain
 from llamarig.converge.hosts import host_variables
 from llamarig.converge.private import private_directory
@@ -21,12 +22,18 @@ Proof = list[Check] | RigError
 
 
 def prove_hosts(
-    project_root: Path, hosts: list[LoadedHost], *, deep: bool = False, memory: bool = False
+    project_root: Path,
+    hosts: list[LoadedHost],
+    *,
+    deep: bool = False,
+    memory: bool = False,
+    become_password_file: str | None = None,
 ) -> dict[str, Proof]:
     """Observe and probe the hosts and judge each against its spec.
 
     ``deep`` hashes releases and models again instead of trusting recorded stat tuples. ``memory`` holds the planned
-    memory against the running processes too, and stores what it measured in the project.
+    memory against the running processes too, and stores what it measured in the project. ``become_password_file`` is
+    that of hosts whose spec names none.
     """
     proofs: dict[str, Proof] = {}
     with private_directory() as private:
@@ -38,6 +45,7 @@ def prove_hosts(
                     **host_variables(project_root, loaded, wanted, private, deep=deep),
                     "llamarig_memory": memory,
                 }
+                lend_password(variables[loaded.host], become_password_file)
             except RigError as error:
                 proofs[loaded.host] = error
         if variables:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from llamarig.converge.build.place import Task
 from llamarig.converge.build.play import Around, Machine, make
-from llamarig.converge.connection import connection_variables
+from llamarig.converge.connection import connection_variables, lend_password
 from llamarig.converge.wanted import spec_of
 from llamarig.errors import RigError
 
@@ -24,8 +24,7 @@ def build_on_host(task: Task, around: Around) -> None:
     if spec.os != task.spec.os:
         raise RigError(f"the builder {name} runs another system than the hosts it would build for", name)
     reach = connection_variables(spec, around.root, around.private)
-    if around.become_password_file is not None and reach.get("ansible_become"):
-        reach.setdefault("llamarig_become_password_file", around.become_password_file)
+    lend_password(reach, around.become_password_file)
     make(task, Machine(name, reach, {"kind": "builder", "host": name}), around)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from llamarig.converge.connection import connection_variables
+from llamarig.converge.connection import connection_variables, lend_password
 from llamarig.converge.observe import observe_variables
 from llamarig.converge.private import private_directory
 from llamarig.errors import ExitCode, RigError
@@ -16,8 +16,13 @@ _NOTHING: dict[str, list[str]] = {
 }
 
 
-def asker(root: Path, hosts: list[LoadedHost]) -> Callable[[str, str], tuple[str, int]]:
-    """A function that returns sha256 and size of a path on one of ``hosts``; it raises :class:`RigError`."""
+def asker(
+    root: Path, hosts: list[LoadedHost], become_password_file: str | None = None
+) -> Callable[[str, str], tuple[str, int]]:
+    """A function that returns sha256 and size of a path on one of ``hosts``; it raises :class:`RigError`.
+
+    ``become_password_file`` is that of hosts whose spec names none.
+    """
     specs = {loaded.host: loaded.spec for loaded in hosts}
 
     def ask(host: str, path: str) -> tuple[str, int]:
@@ -27,6 +32,7 @@ def asker(root: Path, hosts: list[LoadedHost]) -> Callable[[str, str], tuple[str
         probe = {**_NOTHING, "models": [{"path": path, "links": []}], "deep": True}
         with private_directory() as private:
             variables = {**connection_variables(spec, root, private), "llamarig_probe": probe}
+            lend_password(variables, become_password_file)
             answer = observe_variables({host: variables}, private)[host]
         if isinstance(answer, RigError):
             raise answer

@@ -206,7 +206,9 @@ def test_looking_keeps_the_order_and_each_hosts_own_error(monkeypatch: pytest.Mo
             raise RigError(what="no chat template", where=host.host)
         return case.wanted
 
-    def observe_hosts(_root: Any, hosts: list[Any], wanted: dict[str, Any], *, deep: bool) -> dict[str, Any]:
+    def observe_hosts(
+        _root: Any, hosts: list[Any], wanted: dict[str, Any], *, deep: bool, **_more: Any
+    ) -> dict[str, Any]:
         assert [each.host for each in hosts] == ["demo", "away", "strange"]
         assert set(wanted) == {"demo", "away", "strange"}
         assert deep
