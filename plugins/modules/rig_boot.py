@@ -20,14 +20,15 @@ short_description: Choose the kernel of the next boot in GRUB
 description:
   - C(try) makes the running kernel GRUB's default and the named one the choice of the next boot alone, so that a
     machine that does not come up boots the last good kernel when its power is cut. C(keep) makes the running kernel
-    the default, after a boot that was proven. C(choose) makes the named one the default, in a rollback.
+    the default, after a boot that was proven. C(choose) makes the named one the default, in a rollback. C(forget) takes
+    away all that the others wrote, so that GRUB and apt choose by themselves again.
   - Where GRUB does not decide (no /boot/grub/grub.cfg), nothing is chosen, and C(chooses) is false.
   - The kernel that was proven last and the one before it are written down, and apt's autoremove takes neither away.
 options:
   operation:
     description: What to do.
     type: str
-    choices: [try, keep, choose]
+    choices: [try, keep, choose, forget]
     required: true
   kernel:
     description: The kernel to try or to choose, as C(uname -r) prints it.
@@ -164,6 +165,23 @@ def choose(module: Any, root: Path, operation: str, kernel: str) -> dict[str, An
     return {"changed": changed or operation == "try", "chooses": True, "default": known[default]}
 
 
+def forget(module: Any, root: Path) -> dict[str, Any]:
+    """Take away what was written here; GRUB's menu is made anew without it, also after that was interrupted."""
+    setting, apart = root / SETTING, root / f"{SETTING}.gone"
+    if setting.exists():
+        # update-grub reads *.cfg alone; the file itself goes when the menu is made.
+        setting.replace(apart)
+    changed = apart.exists()
+    if changed:
+        if _config(root):
+            module.run_command(["update-grub"], check_rc=True)
+        apart.unlink()
+    for place in (root / GUARD, root / KERNELS.lstrip("/")):
+        changed = place.exists() or changed
+        place.unlink(missing_ok=True)
+    return {"changed": changed, "chooses": False, "default": ""}
+
+
 def _write_setting(path: Path) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
     return _write(path, TEXT)
@@ -172,14 +190,16 @@ def _write_setting(path: Path) -> bool:
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "operation": {"type": "str", "choices": ["try", "keep", "choose"], "required": True},
+            "operation": {"type": "str", "choices": ["try", "keep", "choose", "forget"], "required": True},
             "kernel": {"type": "str", "default": ""},
             "root": {"type": "path", "default": "/"},
         },
         supports_check_mode=False,
     )
-    params = module.params
-    module.exit_json(**choose(module, Path(params["root"]), params["operation"], params["kernel"]))
+    params, root = module.params, Path(module.params["root"])
+    if params["operation"] == "forget":
+        module.exit_json(**forget(module, root))
+    module.exit_json(**choose(module, root, params["operation"], params["kernel"]))
 
 
 if __name__ == "__main__":

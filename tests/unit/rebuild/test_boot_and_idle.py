@@ -54,6 +54,10 @@ class Module:
     def fail_json(self, msg: str) -> None:
         raise FailedError(msg)
 
+    def fail(self, argv: list[str], check_rc: bool) -> None:
+        assert check_rc
+        raise FailedError(" ".join(argv))
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -105,6 +109,50 @@ def test_without_grub_nothing_is_chosen(tmp_path: Path) -> None:
     assert boot.choose(host, tmp_path, "try", NEWER) == {"changed": True, "chooses": False, "default": ""}
     assert host.commands == []
     assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")] == ["var/lib/llamarig/kernels.json"]
+
+
+def written(root: Path) -> list[str]:
+    return sorted(
+        str(path.relative_to(root))
+        for place in ("etc", "var")
+        for path in (root / place).rglob("*")
+        if path.is_file()
+    )
+
+
+def test_all_that_was_written_is_taken_away_again(root: Path) -> None:
+    (root / boot.GUARD).parent.mkdir(parents=True)
+    boot.choose(Module(), root, "try", NEWER)
+    boot.choose(Module(), root, "keep", "")
+    assert len(written(root)) == 3
+    host = Module()
+    assert boot.forget(host, root) == {"changed": True, "chooses": False, "default": ""}
+    assert host.commands == [["update-grub"]]
+    assert written(root) == []
+    again = Module()
+    assert boot.forget(again, root)["changed"] is False
+    assert again.commands == []
+
+
+def test_a_menu_that_could_not_be_made_anew_is_made_the_next_time(root: Path) -> None:
+    boot.choose(Module(), root, "keep", "")
+    broken = Module()
+    broken.run_command = broken.fail  # type: ignore[method-assign] # the command that fails
+    with pytest.raises(FailedError):
+        boot.forget(broken, root)
+    assert boot.SETTING not in written(root)
+    host = Module()
+    assert boot.forget(host, root)["changed"] is True
+    assert host.commands == [["update-grub"]]
+    assert written(root) == []
+
+
+def test_without_grub_no_menu_is_made(tmp_path: Path) -> None:
+    boot.choose(Module(), tmp_path, "keep", "")
+    host = Module()
+    assert boot.forget(host, tmp_path)["changed"] is True
+    assert host.commands == []
+    assert written(tmp_path) == []
 
 
 def test_a_rollback_chooses_a_kernel_for_good(root: Path) -> None:
