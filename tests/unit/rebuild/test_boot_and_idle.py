@@ -113,10 +113,7 @@ def test_without_grub_nothing_is_chosen(tmp_path: Path) -> None:
 
 def written(root: Path) -> list[str]:
     return sorted(
-        str(path.relative_to(root))
-        for place in ("etc", "var")
-        for path in (root / place).rglob("*")
-        if path.is_file()
+        str(path.relative_to(root)) for place in ("etc", "var") for path in (root / place).rglob("*") if path.is_file()
     )
 
 
