@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
-NAMES = ["base", "power", "reboot", "services", "record"]
+NAMES = sorted(path.name for path in ROLES.iterdir())
 
 
 def read(path: Path) -> Any:
@@ -30,6 +30,11 @@ def test_internals_are_marked_and_no_default_hides_among_them(role: str) -> None
     internals = ROLES / role / "vars/main.yml"
     if internals.exists():
         assert all(name.startswith(f"__{role}_") for name in read(internals))
+
+
+@pytest.mark.parametrize("role", NAMES)
+def test_what_a_role_puts_on_a_host_it_can_take_away(role: str) -> None:
+    assert tasks_of(read(ROLES / role / "tasks/remove.yml"))
 
 
 def tasks_of(content: Any) -> list[dict[str, Any]]:
@@ -76,6 +81,7 @@ def test_nothing_but_builtin_and_our_own_modules(role: str) -> None:
         "retries",
         "delay",
         "ignore_unreachable",
+        "tags",
     }
     for path in (ROLES / role / "tasks").glob("*.yml"):
         for task in tasks_of(read(path)):
