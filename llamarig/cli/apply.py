@@ -31,12 +31,11 @@ def apply(
     from llamarig.cli.apply_view import Progress, describe, say_outcome, say_refused
     from llamarig.cli.choose import choose
     from llamarig.cli.context import emit_json, project_root
+    from llamarig.cli.whole_fleet import hold_fleet
     from llamarig.converge import apply as work
-    from llamarig.fleet.rollout.lock import refuse_while_rolling
 
     if all_ and not check:
-        # It would walk past the waves of a rollout that runs. Single hosts have locks of their own.
-        refuse_while_rolling(project_root())
+        hold_fleet("apply --all")
     loaded = choose(hosts or [], all_, "apply")
     progress = Progress()
     with work.private_directory() as private:

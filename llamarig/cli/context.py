@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from llamarig.errors import RigError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager, ExitStack
+
     from rich.console import Console
 
     from llamarig.spec.load import LoadedHost, Project
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _project = Path()
 _overlay: Path | None = None
+_end: ExitStack | None = None
 _printed = False
 
 
@@ -31,6 +34,19 @@ def set_overlay(path: Path | None) -> None:
     """Remember ``--overlay FILE`` for the verb that runs next."""
     global _overlay  # noqa: PLW0603 - one process runs one verb, as above
     _overlay = path
+
+
+def set_end(stack: ExitStack) -> None:
+    """Remember what is left when the verb that runs next has ended."""
+    global _end  # noqa: PLW0603 - one process runs one verb, as above
+    _end = stack
+
+
+def until_the_end(held: AbstractContextManager[None]) -> None:
+    """Enter ``held`` now, and leave it when the verb has ended, however it ends."""
+    if _end is None:
+        raise RuntimeError("no verb runs")
+    _end.enter_context(held)
 
 
 def overlay() -> Overlay | None:

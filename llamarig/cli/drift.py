@@ -31,10 +31,13 @@ def drift(
     from llamarig.cli import looked
     from llamarig.cli.ask import asked_password
     from llamarig.cli.drift_view import complain_of, show
+    from llamarig.cli.whole_fleet import hold_fleet
     from llamarig.errors import ExitCode, RigError
 
     if yes and not fix:
         raise RigError(what="--yes is given without --fix", fix="add --fix, or leave --yes away")
+    if all_ and fix:
+        hold_fleet("drift --all --fix")
     with asked_password(ask_become_pass) as password:
         look = partial(looked.look, deep=deep, become_password_file=password)
         seen = look(hosts or [], all_, "drift")

@@ -119,6 +119,7 @@ app = typer.Typer(
 
 @app.callback()
 def _root(
+    context: typer.Context,
     project: Annotated[Path, typer.Option("-C", "--project", help="The project's directory.")] = Path(),
     overlay: Annotated[
         Path | None, typer.Option("--overlay", help="Lay the values of this file on the spec of the host it names.")
@@ -127,8 +128,11 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    from llamarig.cli.context import set_overlay, set_project
+    from contextlib import ExitStack
 
+    from llamarig.cli.context import set_end, set_overlay, set_project
+
+    set_end(context.with_resource(ExitStack()))
     set_project(project)
     set_overlay(overlay)
 

@@ -32,12 +32,12 @@ def rebuild(
     from llamarig.cli.ask import interrupted_by_hand
     from llamarig.cli.choose import choose
     from llamarig.cli.context import emit_json, project_root
+    from llamarig.cli.whole_fleet import hold_fleet
     from llamarig.converge import apply as work
     from llamarig.converge import rebuild as job
-    from llamarig.fleet.rollout.lock import refuse_while_rolling
 
     if all_ and not check:
-        refuse_while_rolling(project_root())
+        hold_fleet("rebuild --all")
     loaded = choose(hosts or [], all_, "rebuild")
     with work.private_directory() as private:
         password = become_password(private) if ask_become_pass else None

@@ -29,12 +29,12 @@ def rollback(
     from llamarig.cli.ask import ask_or_refuse, asked_password, interrupted_by_hand
     from llamarig.cli.choose import choose
     from llamarig.cli.context import emit_json, project_root
+    from llamarig.cli.whole_fleet import hold_fleet
     from llamarig.converge.rollback import Options, RolledBack, rollback_hosts, ways_back
     from llamarig.errors import RigError
-    from llamarig.fleet.rollout.lock import refuse_while_rolling
 
     if all_:
-        refuse_while_rolling(project_root())
+        hold_fleet("rollback --all")
     loaded = choose(hosts or [], all_, "rollback")
     with asked_password(ask_become_pass) as password:
         options = Options(break_lock, kernel, password)

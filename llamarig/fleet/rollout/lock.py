@@ -1,4 +1,4 @@
-"""One rollout of a project at a time: a lock that the kernel gives back when its holder dies."""
+"""One at a time works on a project's fleet: a lock that the kernel gives back when its holder dies."""
 
 from __future__ import annotations
 
@@ -27,12 +27,28 @@ def fleet_lock(root: Path, verb: str, rollout: str | None = None) -> Iterator[No
 
     Raises :class:`RigError` naming the holder when a rollout runs. Nothing is left behind when this process is killed.
     """
+    with _held(root, {"verb": verb, "rollout": rollout}):
+        yield
+
+
+@contextlib.contextmanager
+def whole_fleet(root: Path, command: str) -> Iterator[None]:
+    """Hold the project's fleet for a verb that changes all hosts, ``apply --all`` say; no rollout begins meanwhile.
+
+    Raises :class:`RigError` naming the holder when somebody else holds it.
+    """
+    with _held(root, {"command": command}):
+        yield
+
+
+@contextlib.contextmanager
+def _held(root: Path, what: dict[str, str | None]) -> Iterator[None]:
     descriptor = os.open(home(root) / _FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         if not _take(descriptor):
             raise busy_error(root, _read(descriptor))
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        said = json.dumps(controller_facts() | {"verb": verb, "since": since, "rollout": rollout}).encode()
+        said = json.dumps(controller_facts() | what | {"since": since}).encode()
         try:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, said, 0)
@@ -58,7 +74,10 @@ def _take(descriptor: int) -> bool:
 
 
 def holder(root: Path) -> dict[str, Any] | None:
-    """Who holds the fleet now (``who`` ``from`` ``pid`` ``verb`` ``since``); None when nobody does."""
+    """Who holds the fleet now; None when nobody does.
+
+    ``who`` ``from`` ``pid`` ``since``, and the ``verb`` of a rollout or another ``command``.
+    """
     try:
         descriptor = os.open(root / DIRECTORY / _FILE, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -83,17 +102,21 @@ def _read(descriptor: int) -> dict[str, Any]:
 
 def busy_error(root: Path, who: dict[str, Any]) -> RigError:
     """What somebody is told who comes second."""
+    command = who.get("command")
+    by = "of {} on {} (process {}), since {}".format(*(who.get(key, "?") for key in ("who", "from", "pid", "since")))
+    if command:
+        what = "the whole fleet of this project is being worked on"
+        return RigError(what, str(root), f"`{command}` {by}", fix="wait until it has ended")
     return RigError(
         what="a rollout of this project is running",
         where=str(root),
-        why=f"`rollout {who.get('verb', '?')}` of {who.get('who', '?')} on {who.get('from', '?')} "
-        f"(process {who.get('pid', '?')}), since {who.get('since', '?')}",
+        why=f"`rollout {who.get('verb', '?')}` {by}",
         fix="see `llamarig rollout status`; wait until it is done, or ask it to stop: llamarig rollout pause",
     )
 
 
 def refuse_while_rolling(root: Path) -> None:
-    """For whatever would change the whole fleet at once. Raises :class:`RigError` while a rollout runs."""
+    """Raises :class:`RigError` while somebody holds the fleet."""
     who = holder(root)
     if who is not None:
         raise busy_error(root, who)

@@ -200,7 +200,7 @@ def ask_to_abort(root: Path, name: str | None) -> State | None:
 def driver(root: Path, told: State) -> dict[str, Any] | None:
     """Who drives this rollout now (``who`` ``from`` ``pid`` ``verb`` ``since``); None when nobody does."""
     who = holder(root)
-    if who is None or (who.get("rollout") or places.find(root, None).name) != told.id:
+    if who is None or "command" in who or (who.get("rollout") or places.find(root, None).name) != told.id:
         return None
     return {key: who.get(key) for key in ("who", "from", "pid", "verb", "since")}
 

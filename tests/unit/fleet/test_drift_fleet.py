@@ -59,6 +59,7 @@ def found(hosts: list[looked.Looked]) -> list[HostDrift]:
 @pytest.fixture(autouse=True)
 def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "_printed", False)
+    monkeypatch.setattr("llamarig.cli.whole_fleet.hold_fleet", lambda _command: None)
     context._console.cache_clear()
 
 

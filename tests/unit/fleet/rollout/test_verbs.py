@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from llamarig.cli import main
+from llamarig.errors import RigError
 from llamarig.fleet.in_use import UseGate
 from llamarig.fleet.rollout import control, places, session
-from llamarig.fleet.rollout.lock import fleet_lock
+from llamarig.fleet.rollout.lock import fleet_lock, holder, whole_fleet
 from llamarig.fleet.rollout.session import Session, Start
 from llamarig.fleet.rollout.state import State, Wave
 from llamarig.spec.overlay import read_overlay
@@ -65,7 +69,8 @@ def test_status_prints_the_state_and_ends_as_it_does(project: Path, capsys: pyte
     assert told["driver"] is None
     assert told["hosts"]["b"]["phase"] == "done"
     assert set(told["hosts"]["b"]) == {
-        *("phase", "reason", "from-release", "to-release", "checks", "seconds", "actions", "between", "failed")
+        *("phase", "reason", "from-release", "to-release", "checks", "seconds", "actions"),
+        *("between", "failed", "reboot"),
     }
     assert rig(project, "rollout", "status") == 0
     assert "canary" in capsys.readouterr().out
@@ -140,13 +145,72 @@ def test_abort_asks_a_rollout_that_runs(project: Path) -> None:
     assert control.asked(places.find(project, None)) == ""
 
 
-@pytest.mark.parametrize("verb", ["apply", "rebuild", "rollback"])
+WHOLE_FLEET = [("apply",), ("rebuild",), ("rollback",), ("drift", "--fix")]
+
+
+@pytest.mark.parametrize("verb", WHOLE_FLEET, ids=" ".join)
 def test_what_changes_all_hosts_waits_for_a_rollout(
-    project: Path, capsys: pytest.CaptureFixture[str], verb: str
+    project: Path, capsys: pytest.CaptureFixture[str], verb: tuple[str, ...]
 ) -> None:
     with fleet_lock(project, "start"):
-        assert rig(project, verb, "--all", "--yes") == 2
+        assert rig(project, *verb, "--all", "--yes") == 2
     assert "a rollout of this project is running" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", WHOLE_FLEET, ids=" ".join)
+def test_no_rollout_begins_while_all_hosts_are_changed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...]
+) -> None:
+    held: list[dict[str, Any] | None] = []
+
+    def choose(*_: object) -> None:
+        held.append(holder(project))
+        raise RigError("enough seen")
+
+    monkeypatch.setattr("llamarig.cli.choose.choose", choose)
+    assert rig(project, *verb, "--all", "--yes") == 2
+    assert [(who or {}).get("command") for who in held] == [" ".join((verb[0], "--all", *verb[1:]))]
+    assert holder(project) is None
+
+
+def test_a_single_host_holds_its_own_lock_alone(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[dict[str, Any] | None] = []
+
+    def choose(*_: object) -> None:
+        held.append(holder(project))
+        raise RigError("enough seen")
+
+    monkeypatch.setattr("llamarig.cli.choose.choose", choose)
+    assert rig(project, "apply", "a", "--yes") == 2
+    assert held == [None]
+
+
+def test_the_fleet_s_holder_is_named_and_drives_no_rollout(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rolled(project)
+    with whole_fleet(project, "apply --all"):
+        assert session.driver(project, State.read(places.find(project, None))) is None
+        assert rig(project, "rollout", "start", "--all", "--yes") == 2
+    said = capsys.readouterr().err
+    assert "the whole fleet of this project is being worked on" in said
+    assert "`apply --all` of" in said
+
+
+def test_a_project_in_which_nobody_may_write_can_still_be_applied(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(root: Path) -> Path:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(root))
+
+    monkeypatch.setattr("llamarig.fleet.rollout.lock.home", refused)
+    seen: list[bool] = []
+
+    def choose(*_: object) -> None:
+        seen.append(True)
+        raise RigError("enough seen")
+
+    monkeypatch.setattr("llamarig.cli.choose.choose", choose)
+    assert rig(project, "apply", "--all", "--yes") == 2
+    assert seen == [True]
 
 
 def test_hostile_words_of_a_host_do_not_steer_the_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
