@@ -57,7 +57,14 @@ TIERS = (
     Tier(
         "faults",
         ("tests/hosts/faults", "tests/hosts/places", "--lab"),
-        triggers=("roles/*", "plugins/*", "llamarig/converge/*", "llamarig/compare/*", "tests/hosts/faults/*"),
+        triggers=(
+            "roles/*",
+            "plugins/*",
+            "llamarig/converge/*",
+            "llamarig/compare/*",
+            "tests/hosts/faults/*",
+            "tests/hosts/places/*",
+        ),
     ),
     Tier(
         "driver",
@@ -174,7 +181,7 @@ def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="scripts/test",
-        description="Lint, unit and golden tests, the demo host and four faults; more when asked, "
+        description="Lint, unit and golden tests, the demo host, five faults and a fleet of three; more when asked, "
         "or when what a tier covers differs from the remote's default branch.",
     )
     parser.add_argument(
@@ -187,13 +194,13 @@ def parse() -> argparse.Namespace:
         "--cuda-full", action="store_true", help="the whole engine built with it, over an hour on two cores"
     )
     parser.add_argument(
-        "--driver", action="store_true", help="Debian's drivers built by its real DKMS, reboots under QEMU"
+        "--driver", action="store_true", help="drivers by real apt and DKMS, on Debian 12 too; reboots under QEMU"
     )
     parser.add_argument(
         "--reference", action="store_true", help="the reference spec with its overlay, up to the missing card"
     )
     parser.add_argument(
-        "--fleet", action="store_true", help="a fleet of eight machines, its controller killed 20 times"
+        "--fleet", action="store_true", help="a fleet of eight machines, its controller killed 20 times; offline sites"
     )
     parser.add_argument("--all", action="store_true", help="everything but --cuda-full")
     parser.add_argument("--only", action="append", choices=[tier.name for tier in TIERS], help="this tier alone")
