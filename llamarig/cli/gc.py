@@ -29,12 +29,12 @@ def gc(
     from llamarig.cli.choose import choose
     from llamarig.cli.context import emit_json, project_root
     from llamarig.cli.gc_view import describe, say_outcome, size
+    from llamarig.cli.whole_fleet import hold_fleet
     from llamarig.converge import gc as work
     from llamarig.converge.private import private_directory
-    from llamarig.fleet.rollout.lock import refuse_while_rolling
 
     if all_ and not check:
-        refuse_while_rolling(project_root())
+        hold_fleet("gc --all")
     loaded = choose(hosts or [], all_, "gc")
     with private_directory() as private, asked_password(ask_become_pass) as password:
         options = work.Options(build_cache=build_cache, break_lock=break_lock, become_password_file=password)
