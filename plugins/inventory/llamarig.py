@@ -7,6 +7,7 @@ import atexit
 import json
 import os
 import shutil
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from typing import Any
 from ansible import constants
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
+
+# In a checkout the package lies beside the plugins. One that is installed, or that PYTHONPATH names, is found first.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from llamarig import __version__
 from llamarig.converge.connection import read_password
