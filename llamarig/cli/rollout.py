@@ -25,6 +25,9 @@ _Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before running ser
 _Break = Annotated[bool, typer.Option("--break-lock", help="Take a host's lock from whoever holds it.")]
 _Become = Annotated[bool, typer.Option("--ask-become-pass", "-K", help="Ask for sudo's password.")]
 _Use = Annotated[bool, typer.Option("--ignore-use", help="Change hosts even while they are in use.")]
+_Reboot = Annotated[
+    bool, typer.Option("--reboot", help="Reboot hosts that need it and whose `maintenance.reboot` is `ask`.")
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print the state as JSON.")]
 
 
@@ -39,6 +42,7 @@ def start(
     accept_changed: Annotated[
         bool, typer.Option("--accept-changed", help="Take a spec as it is at its host's turn.")
     ] = False,
+    reboot: _Reboot = False,
     yes: _Yes = False,
     ignore_use: _Use = False,
     break_lock: _Break = False,
@@ -55,7 +59,7 @@ def start(
     loaded = choose(hosts or [], all_ or bool(label and not hosts), "rollout start")
     if label:
         loaded = labelled(loaded, label, named=bool(hosts))
-    wish = _wish(loaded, canary, failures, {"verify": verify, "accept-changed": accept_changed})
+    wish = _wish(loaded, canary, failures, {"verify": verify, "accept-changed": accept_changed, "reboot": reboot})
     refuse_while_rolling(project_root())
     refuse.refuse_unfinished(project_root())
     for host, error in wish.refused.items():
@@ -65,7 +69,7 @@ def start(
 
         without = f", without {', '.join(wish.refused)}, refused above" if wish.refused else ""
         count = counted(len(wish.hosts) - len(wish.refused), "host")
-        _ask(f"a rollout over {count}{without}; services that change are restarted")
+        _ask(f"a rollout over {count}{without}; services that change are restarted{_reboots(loaded, asked=reboot)}")
     with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
         told = session.start(given, wish)
     _end(told, as_json)
@@ -109,6 +113,7 @@ def pause(name: _Name = None, as_json: _Json = False) -> None:
 @app.command()
 def resume(
     name: _Name = None,
+    reboot: _Reboot = False,
     yes: _Yes = False,
     ignore_use: _Use = False,
     break_lock: _Break = False,
@@ -120,9 +125,9 @@ def resume(
 
     found = _may("resume", name)
     if not yes:
-        _ask(f"the rollout {found.id} goes on; services that change are restarted")
+        _ask(f"the rollout {found.id} goes on; services that change are restarted{_reboots_of(found, asked=reboot)}")
     with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:
-        told = session.resume(given, name)
+        told = session.resume(given, name, reboot=reboot)
     _end(told, as_json)
 
 
@@ -194,6 +199,27 @@ def _wish(loaded: list[LoadedHost], canary: int | None, failures: int | None, op
         raise RigErrors(nameless)
     found = [Wave(wave.name, list(wave.hosts)) for wave in waves(labels, policy)]
     return Start(found, policy.model_dump(mode="json", by_alias=True), options, refused)
+
+
+def _reboots(loaded: list[LoadedHost], *, asked: bool) -> str:
+    """What a question says of reboots, by what the specs allow and somebody asks; empty where none can come."""
+    specs = [each.spec for each in loaded if each.spec is not None]
+    managed = [spec.maintenance.reboot for spec in specs if spec.driver is not None and spec.engine.backend == "cuda"]
+    if asked and any(said != "never" for said in managed):
+        return ", and hosts that need it are rebooted"
+    return ", and hosts with `maintenance.reboot: now` that need it are rebooted" if "now" in managed else ""
+
+
+def _reboots_of(told: State, *, asked: bool) -> str:
+    """The same of a rollout that is to be gone on with, by the specs as they are now."""
+    from llamarig.cli.context import overlay, project_root
+    from llamarig.fleet.rollout.state import OVER, ROLLING_BACK
+    from llamarig.spec.load import load_project
+
+    if told.status in (*OVER, ROLLING_BACK):
+        return ""
+    loaded = [each for each in load_project(project_root(), overlay()).hosts if each.host in told.hosts]
+    return _reboots(loaded, asked=asked or bool(told.options.get("reboot")))
 
 
 def _may(verb: str, name: str | None) -> State:

@@ -154,6 +154,8 @@ def _row(host: HostPlan) -> list[str]:
     said = printable(host.reason, 300)
     if host.restarts:
         said += f"; restarts {', '.join(host.restarts)}"
+    if host.reboot:
+        said += f"; needs a reboot ({printable(host.reboot, 120)}), and `maintenance.reboot` is `{host.reboot_policy}`"
     return [escape(host.host), f"[{colour}]{words}[/]", escape(said)]
 
 

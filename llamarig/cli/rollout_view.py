@@ -10,7 +10,7 @@ from llamarig.cli.context import err, out
 from llamarig.cli.rows import print_rows
 from llamarig.compare.text import counted, printable
 from llamarig.fleet.rollout.control import PAUSE
-from llamarig.fleet.rollout.state import APPLYING, PAUSED, RETURNING, HostState, State
+from llamarig.fleet.rollout.state import AT_WORK, PAUSED, HostState, State
 from llamarig.fleet.view.words import counts_words
 
 _NAMED = 5
@@ -60,7 +60,7 @@ def say_asked(told: State, asked: str) -> None:
     elif not asked:
         words = "it has stopped meanwhile"
     else:
-        busy = [name for name, host in told.hosts.items() if host.phase in (APPLYING, RETURNING)]
+        busy = [name for name, host in told.hosts.items() if host.phase in AT_WORK]
         more = " …" if len(busy) > _NAMED else ""
         first = f"{', '.join(busy[:_NAMED])}{more} finished first; then it stops" if busy else "no other host is begun"
         words = f"asked to {asked}: {first}, and " + (

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from llamarig.compare.driver import REBOOT, driver, upstream_version
 from llamarig.compare.text import printable
-from llamarig.compare.view import View, as_int, as_map, as_text
+from llamarig.compare.view import View, as_int, as_map, as_text, as_texts
 from llamarig.compare.window import closed
 from llamarig.spec.window import parse_window
 
@@ -82,6 +82,15 @@ def needed(view: View) -> list[str]:
     return (newer if kernel not in ("", running) else []) + [
         action.reason for action in driver(view) if action.subject == REBOOT
     ]
+
+
+def ahead(view: View) -> str:
+    """Why an apply cannot end without a reboot, as far as a look can tell; empty where it may. Where no module is
+    loaded and nothing else holds the cards, an apply loads the one that it installs."""
+    seen = view.part("driver")
+    if not (as_text(seen.get("loaded")) or as_texts(seen.get("nouveau"))):
+        return ""
+    return next((action.reason for action in driver(view) if action.subject == REBOOT), "")
 
 
 def unsafe(view: View) -> list[str]:

@@ -75,10 +75,11 @@ def prepare(
     return [Rebuilt(host, table(host)) for host in prepared]
 
 
-def waits_for_reboot(host: work.HostApply) -> bool:
-    """Whether a reboot is all that the driver still lacks; looked at after an apply, which ends there."""
+def waits_for_reboot(host: work.HostApply) -> str:
+    """Why a reboot is all that the driver still lacks; empty where it lacks more, or nothing. Looked at after an apply,
+    which ends there."""
     left = [action for action in host.decision.actions if action.kind == "driver"] if host.decision else []
-    return bool(left) and all(action.subject == REBOOT for action in left)
+    return left[0].reason if left and all(action.subject == REBOOT for action in left) else ""
 
 
 def converge(hosts: list[Rebuilt], private: Path, options: work.Options, sink: Sink) -> None:
@@ -97,20 +98,24 @@ def converge(hosts: list[Rebuilt], private: Path, options: work.Options, sink: S
             host.error = said
 
 
-def decide(hosts: list[Rebuilt], private: Path) -> None:
+def decide(hosts: list[Rebuilt], private: Path) -> Run:
     """Ask every host whether it has to reboot, and whether it may. Nothing is touched."""
     asked = [host for host in hosts if host.error is None]
-    if asked:
-        _take(asked, _play(asked, private, {"llamarig_reboot_look": True}, None))
+    if not asked:
+        return Run(0, {})
+    run = _play(asked, private, {"llamarig_reboot_look": True}, None)
+    _take(asked, run)
+    return run
 
 
-def reboot(hosts: list[Rebuilt], private: Path, options: work.Options, sink: Sink, *, allowed: bool) -> None:
+def reboot(hosts: list[Rebuilt], private: Path, options: work.Options, sink: Sink, *, allowed: bool) -> Run:
     """Reboot those that may, and judge what came up."""
     extra = {"llamarig_reboot_allowed": allowed, "llamarig_break_lock": options.break_lock}
     run = _play(hosts, private, extra, sink)
     _take(hosts, run)
     for host in hosts:
         host.rebooted = host.error is None and "differs" in run.hosts[host.host].results.get("rig_reboot", {})
+    return run
 
 
 def _play(hosts: list[Rebuilt], private: Path, extra: dict[str, Any], sink: Sink | None) -> Run:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from llamarig.compare import Action, compare, learn, restarts
-from llamarig.compare.view import as_text
+from llamarig.compare.reboot import ahead
+from llamarig.compare.view import as_text, view_of
 from llamarig.converge.refuse import refusals
 from llamarig.converge.wanted import plan_for, spec_of, wanted_for
 from llamarig.errors import RigError
@@ -42,6 +43,10 @@ class HostPlan:
     """Whether the wanted release has to be built: neither the host nor the controller has it."""
     reason: str = ""
     """Why it is not changed; or every kind of action in words."""
+    reboot: str = ""
+    """Why its change cannot end without a reboot, where that can be foreseen."""
+    reboot_policy: str = ""
+    """Its ``maintenance.reboot``."""
     refusals: tuple[RigError, ...] = ()
     """Everything that stands against applying its spec."""
 
@@ -55,6 +60,7 @@ class HostPlan:
             "restarts": list(self.restarts),
             "from-release": self.former,
             "to-release": self.release or None,
+            "reboot": {"needed": self.reboot, "policy": self.reboot_policy} if self.reboot else None,
             "errors": [{"what": e.what, "where": e.where, "why": e.why, "fix": e.fix} for e in self.refusals],
         }
 
@@ -124,7 +130,7 @@ def _refused(host: str, errors: Sequence[RigError]) -> HostPlan:
 
 
 def _compared(root: Path, loaded: LoadedHost, seen: Observation | None) -> HostPlan:
-    spec_of(loaded)
+    spec = spec_of(loaded)
     plan = plan_for(root, loaded)
     if refused := refusals(loaded, plan, root):
         return _refused(loaded.host, refused)
@@ -144,6 +150,8 @@ def _compared(root: Path, loaded: LoadedHost, seen: Observation | None) -> HostP
         current.removeprefix(_CURRENT) if current else None,
         builds=wanted.release.artifact is None and any(action.kind == "release" for action in actions),
         reason=_kinds(actions),
+        reboot=ahead(view_of(known, seen)),
+        reboot_policy=spec.maintenance.reboot,
     )
 
 

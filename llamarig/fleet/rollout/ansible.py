@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llamarig.compare.load import wanted_from_json
-from llamarig.compare.view import as_map, as_text
+from llamarig.compare.view import as_map, as_text, as_texts
 from llamarig.converge import apply as work
+from llamarig.converge import rebuild
+from llamarig.converge.connection import lend_password
 from llamarig.converge.controller import is_gone, machine
 from llamarig.converge.events import Sink
 from llamarig.converge.explain import explain_all
@@ -22,7 +24,7 @@ from llamarig.converge.run import HostOutcome, Run, run_playbook
 from llamarig.converge.wanted import spec_of
 from llamarig.converge.way_back import held_by
 from llamarig.errors import ExitCode, RigError, RigErrors
-from llamarig.fleet.rollout.hands import Pin, Result, Seen
+from llamarig.fleet.rollout.hands import Pin, Reboot, Result, Seen
 from llamarig.fleet.rollout.journal import sync_directory
 from llamarig.fleet.rollout.pin import spec_digest, wanted_digest
 from llamarig.fleet.wake import wake_sleepers, with_waking
@@ -36,6 +38,8 @@ _WANTED = "wanted"
 _ENDING_S = 30.0
 """How long an Ansible whose llamarig was killed may take to end."""
 _MOST_NAMES = 20
+_DRIVER = "nvidia_driver"
+"""The role whose own check ends an apply that lacks a reboot."""
 
 
 class AnsibleHands:
@@ -92,9 +96,7 @@ class AnsibleHands:
             return RigError("what the host was to become is not known any more", host, str(error))
         except RigError as error:
             return error
-        password = self._options.become_password_file
-        if password is not None and variables.get("ansible_become"):
-            variables.setdefault("llamarig_become_password_file", password)
+        lend_password(variables, self._options.become_password_file)
         self._hosts[host] = work.HostApply(host, variables)
         return None
 
@@ -162,6 +164,26 @@ class AnsibleHands:
         seconds = round(time.monotonic() - started, 1)
         return {host.host: _result(host.host, run, seconds, host.error) for host in chosen}
 
+    def may_reboot(self, hosts: Sequence[str]) -> dict[str, Reboot]:
+        """One ansible-playbook over the hosts, which looks and decides."""
+        asked = self._rebuilt(hosts)
+        started = time.monotonic()
+        run = rebuild.decide(asked, self._own_directory())
+        return _reboots(asked, run, started)
+
+    def reboot(self, hosts: Sequence[str]) -> dict[str, Reboot]:
+        """One ansible-playbook over the hosts; each decides again before it goes down."""
+        asked = self._rebuilt(hosts)
+        started = time.monotonic()
+        run = rebuild.reboot(asked, self._own_directory(), self._options, self._sink, allowed=True)
+        return _reboots(asked, run, started)
+
+    def _rebuilt(self, hosts: Sequence[str]) -> list[rebuild.Rebuilt]:
+        for name in hosts:
+            # Of the apply that ended for the reboot.
+            self._hosts[name].error = None
+        return [rebuild.Rebuilt(self._hosts[name]) for name in hosts]
+
     def back(self, hosts: Sequence[str]) -> dict[str, Result]:
         """One ansible-playbook over the hosts."""
         started = time.monotonic()
@@ -176,6 +198,21 @@ class AnsibleHands:
         path = self._private / str(next(self._runs))
         path.mkdir(mode=0o700)
         return path
+
+
+def _reboots(asked: Sequence[rebuild.Rebuilt], run: Run, started: float) -> dict[str, Reboot]:
+    seconds = round(time.monotonic() - started, 1)
+    found = {}
+    for host in asked:
+        decided = as_map(host.reboot)
+        found[host.host] = Reboot(
+            verdict=as_text(decided.get("verdict")) or "",
+            needed=tuple(as_texts(decided.get("needed"))),
+            why=tuple(as_texts(decided.get("why"))),
+            made=host.rebooted,
+            result=_result(host.host, run, seconds, host.error),
+        )
+    return found
 
 
 def _as_one(errors: Sequence[RigError]) -> RigError:
@@ -202,6 +239,7 @@ def _seen(host: work.HostApply) -> Seen:
         unfinished=observed.get("unfinished") is not None,
         locked=held_by(observed),
         builds=_builds(host),
+        waits=rebuild.waits_for_reboot(host),
         seconds=host.seconds,
         observed=observed,
     )
@@ -235,6 +273,7 @@ def _result(host: str, run: Run, seconds: float, error: RigError | None = None) 
         error=error,
         reached=all(failure.get("status") != "unreachable" for failure in failures),
         untouched=bool(failures) and failures[0].get("action") == "rig_lock",
+        at_driver=any(each.get("role") == _DRIVER and each.get("action") == "fail" for each in failures),
         checks=_checks(outcome),
         changed=outcome.changed,
         seconds=seconds,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llamarig.fleet.rollout import state
 from llamarig.fleet.rollout.hands import Hands, Result, Seen
 from llamarig.fleet.rollout.journal import Record
-from llamarig.fleet.rollout.machine import Log, words
+from llamarig.fleet.rollout.log import Log, words
 
 _ASKED = "asked for"
 _SINCE = "it was changed again after this rollout, by run {run}: going back would undo that instead"

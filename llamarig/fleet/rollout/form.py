@@ -55,7 +55,8 @@ def _is_checks(value: Any) -> bool:
 
 
 def _one_of(words: Collection[str]) -> _Check:
-    return lambda value: isinstance(value, str) and value in words, f"one of {', '.join(sorted(words))}"
+    named = ", ".join(word or "nothing" for word in sorted(words))
+    return lambda value: isinstance(value, str) and value in words, f"one of {named}"
 
 
 _TEXT: _Check = (_is_text, f"a text of {MOST_TEXT} characters at most")
@@ -77,7 +78,7 @@ _START: dict[str, _Check] = {
     "hosts": _MAP,
 }
 _POLICY: dict[str, _Check] = {"canary": _COUNT, "failures": _COUNT, "unreachable": _one_of(("defer", "fail"))}
-_OPTIONS: dict[str, _Check] = {"verify": _FLAG, "accept-changed": _FLAG, "overlay": _MAP}
+_OPTIONS: dict[str, _Check] = {"verify": _FLAG, "accept-changed": _FLAG, "reboot": _FLAG, "overlay": _MAP}
 _OVERLAY: dict[str, _Check] = {"path": _TEXT, "digest": _TEXT}
 _PINNED: dict[str, _Check] = {"spec": _TEXT, "wanted": _TEXT, "to-release": _MAYBE}
 _HOST: dict[str, _Check] = {
@@ -91,6 +92,7 @@ _HOST: dict[str, _Check] = {
     "changed": _COUNT,
     "between": _FLAG,
     "failed": _FLAG,
+    "reboot": _one_of(("", "waits", "begun", "made")),
 }
 
 
@@ -126,6 +128,8 @@ class Form:
             self._host(record)
         elif event == "wave" and not (_is_text(record.get("name")) and record["name"] in self._waves):
             raise _FlawError(f"`name` is {_shown(record.get('name'))}, and no wave of this rollout has that name")
+        elif event == "resumed":
+            _hold(record, {"reboot": _FLAG}, "")
         elif event in ("finished", "rollback-finished"):
             _hold(record, {"status": self._status}, "", needed=True)
 

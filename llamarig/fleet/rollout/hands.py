@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from llamarig.errors import RigError
+
+Gate = Callable[[Sequence[str]], Mapping[str, str]]
+"""Asked of hosts whose turn it is: by host why it must not be changed now. Those that may be are left out."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Seen:
     """Who works on it now; empty when nobody does."""
     builds: str = ""
     """The release that it would compile by itself; empty when it has it, or gets it."""
+    waits: str = ""
+    """Why only a reboot can bring its driver about; empty where anything else of the driver is missing, or nothing."""
     seconds: float = 0.0
     observed: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -57,11 +62,28 @@ class Result:
     """False when it was lost on the way."""
     untouched: bool = False
     """Whether it was left alone, since somebody else works on it."""
+    at_driver: bool = False
+    """Whether it was ended by the driver's own check of what came true."""
     checks: dict[str, Any] = field(default_factory=dict)
     changed: int = 0
     seconds: float = 0.0
     run: str | None = None
     release: str | None = None
+
+
+@dataclass(frozen=True)
+class Reboot:
+    """What a reboot of a host would mean, or what came of it."""
+
+    verdict: str = ""
+    """As :mod:`llamarig.compare.reboot` decides; empty where nobody knows."""
+    needed: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    """Why it is refused or waits; with ``ask``, who would notice."""
+    made: bool = False
+    """Whether it came up again, with kernel, module and library that agree."""
+    result: Result = field(default_factory=Result)
+    """How asking, or the reboot, ended."""
 
 
 class Hands(Protocol):
@@ -87,6 +109,12 @@ class Hands(Protocol):
 
     def apply(self, hosts: Sequence[str], *, prove: bool) -> dict[str, Result]:
         """Change hosts, all at once; ``prove`` also those on which nothing is to be done."""
+
+    def may_reboot(self, hosts: Sequence[str]) -> dict[str, Reboot]:
+        """What a reboot of each host would mean now, asked all at once; nothing is touched."""
+
+    def reboot(self, hosts: Sequence[str]) -> dict[str, Reboot]:
+        """Reboot hosts, all at once, unless one is found not to be able to after all, and judge what comes up."""
 
     def back(self, hosts: Sequence[str]) -> dict[str, Result]:
         """Take hosts back to the state before their last change, all at once."""

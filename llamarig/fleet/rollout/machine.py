@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from llamarig.errors import RigError
 from llamarig.fleet.rollout import control, state
-from llamarig.fleet.rollout.hands import Hands, Pin, Result, Seen
-from llamarig.fleet.rollout.journal import Journal, Record
+from llamarig.fleet.rollout.hands import Gate, Hands, Pin, Result, Seen
+from llamarig.fleet.rollout.journal import Record
+from llamarig.fleet.rollout.log import Log, words
+from llamarig.fleet.rollout.reboots import Reboots
 from llamarig.fleet.rollout.state import State
 
 LOOK_LASTS_S = 60.0
@@ -22,10 +24,6 @@ OTHERWISE = (
     "what it is to become has changed since the rollout began, though its spec has not (a template, llamarig itself)"
     + _THEN
 )
-
-Gate = Callable[[Sequence[str]], Mapping[str, str]]
-"""Asked of hosts whose turn it is: by host why it must not be changed now. Those that may be are left out."""
-Watch = Callable[[State], None]
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,8 @@ class Rules:
     prove: bool = False
     """Prove also the hosts on which nothing is to be done."""
     accept_changed: bool = False
+    reboot: bool = False
+    """Whether hosts are rebooted whose ``maintenance.reboot`` is ``ask``."""
 
     @classmethod
     def of(cls, told: State) -> Rules:
@@ -48,31 +48,8 @@ class Rules:
             unreachable_fails=told.policy.get("unreachable") == "fail",
             prove=bool(told.options.get("verify")),
             accept_changed=bool(told.options.get("accept-changed")),
+            reboot=bool(told.options.get("reboot")),
         )
-
-
-class Log:
-    """The journal and the state that it gives, kept together; ``watch`` sees every new state."""
-
-    def __init__(self, journal: Journal, watch: Watch) -> None:
-        self.journal = journal
-        self.state = State.fold(journal.records)
-        self._watch = watch
-
-    def tell(self, *records: Record) -> None:
-        """Write records, then show what they change."""
-        if not records:
-            return
-        before = len(self.journal.records)
-        self.journal.append_all(records)
-        for record in self.journal.records[before:]:
-            self.state.add(record)
-        self._watch(self.state)
-
-    def host(self, name: str, phase: str, **words: Any) -> Record:
-        """A record of one host, to be told."""
-        given = {key.replace("_", "-"): value for key, value in words.items() if value is not None}
-        return {"event": "host", "host": name, "phase": phase, **given}
 
 
 class Machine:
@@ -81,6 +58,9 @@ class Machine:
     def __init__(self, log: Log, hands: Hands, place: Path, gate: Gate) -> None:
         self._log, self._hands, self._place, self._gate = log, hands, place, gate
         self._rules = Rules.of(log.state)
+        self._reboots = Reboots(log, hands, gate, asked=self._rules.reboot)
+        self._settling = False
+        """Whether the rollout is over, and hosts in the middle are only brought to an end."""
         self._left: set[str] = set()
         """Hosts that are still to have their turn in this run."""
         self._shared: set[str] = set()
@@ -102,7 +82,7 @@ class Machine:
 
     def settle(self) -> None:
         """Bring only those hosts to an end that a killed controller left in the middle."""
-        hosts = self._log.state.hosts
+        hosts, self._settling = self._log.state.hosts, True
         self._survey([name for name in self._log.state.open() if hosts[name].between])
         control.clear(self._place)
         for wave in self._log.state.waves:
@@ -110,17 +90,20 @@ class Machine:
                 self._turn(batch)
 
     def _go_through(self, waves: Sequence[state.Wave]) -> bool:
-        for wave in waves:
-            while batch := self._batch(wave):
-                if self._stops():
+        # Hosts in the middle come first: what they are half-way to is proven by no other.
+        hosts = self._log.state.hosts
+        middle = {name for name in self._left if hosts[name].between}
+        for wave, among in [*((wave, middle) for wave in waves), *((wave, self._left) for wave in waves)]:
+            while batch := self._batch(wave, among):
+                if self._stops(begins=among is not middle):
                     return False
                 if wave.name != self._log.state.wave:
                     self._log.tell({"event": "wave", "name": wave.name})
                 self._turn(batch)
         return not self._stops(at_end=True)
 
-    def _stops(self, *, at_end: bool = False) -> bool:
-        """Whether no further host may be begun; told to the journal."""
+    def _stops(self, *, at_end: bool = False, begins: bool = True) -> bool:
+        """Whether no further host may be begun (or gone on with: not ``begins``); told to the journal."""
         now = self._log.state
         if self._lost and not self._proven():
             why = f"{self._lost} was lost while it was changed, before any host has proven the change"
@@ -134,16 +117,30 @@ class Machine:
         if asked:
             control.clear(self._place)
             self._log.tell({"event": "paused" if asked == control.PAUSE else "aborted", "reason": "asked for"})
-        return bool(asked)
+            return True
+        held = self._held() if begins else ""
+        if held:
+            self._log.tell({"event": "finished", "status": state.INCOMPLETE, "reason": held})
+        return bool(held)
+
+    def _held(self) -> str:
+        """Which host had its turn and is in the middle still, while none has proven the change: a second one would only
+        be brought as far."""
+        hosts = self._log.state.hosts
+        left = [name for name in self._log.state.open() if hosts[name].between and name not in self._left]
+        if not left or self._proven():
+            return ""
+        what = "waits for a reboot" if hosts[left[0]].reboot else "is in the middle of its change"
+        return f"{left[0]} {what}, and no host has proven the change yet"
 
     def _proven(self) -> bool:
         """Whether a host of this rollout was changed, and has passed its proof."""
         return any(host.phase == state.DONE for host in self._log.state.hosts.values())
 
-    def _batch(self, wave: state.Wave) -> list[str]:
-        """The next hosts of a wave: while nothing is proven no more than a canary, whoever was to be it; and of those
-        that would build the same release one, for all."""
-        left = [name for name in wave.hosts if name in self._left]
+    def _batch(self, wave: state.Wave, among: set[str]) -> list[str]:
+        """The next hosts of a wave that are among these: while nothing is proven no more than a canary, whoever was to
+        be it; and of those that would build the same release one, for all."""
+        left = [name for name in wave.hosts if name in self._left and name in among]
         if self._rules.canary and not self._proven():
             changing = [name for name in left if self._seen[name].actions][: self._rules.canary]
             left = [name for name in left if name in changing or not self._seen[name].actions]
@@ -265,11 +262,39 @@ class Machine:
             return
         self._hands.keep(ready)
         self._log.tell(*(self._begin(name) for name in ready))
-        results = self._hands.apply(ready, prove=self._rules.prove or bool(self._middle & set(ready)))
-        failed = [name for name in ready if results[name].error is not None and results[name].reached]
-        after = self._hands.look(failed) if failed else {}
-        self._log.tell(*(self._judge(name, results[name], after.get(name)) for name in ready))
+        # An apply of those that waited before would end at the same place.
+        known = self._log.state.hosts
+        waiting = [name for name in ready if self._seen[name].waits and known[name].reboot]
+        waiting += self._change([name for name in ready if name not in waiting])
+        if waiting:
+            self._reboot(waiting)
         self._share(ready)
+
+    def _change(self, hosts: Sequence[str], *, rebooted: bool = False) -> list[str]:
+        """Change hosts together and judge each; those that lack only a reboot are returned instead."""
+        if not hosts:
+            return []
+        prove = rebooted or self._rules.prove or bool(self._middle & set(hosts))
+        return self._judge_all(self._hands.apply(hosts, prove=prove), may_wait=not rebooted)
+
+    def _judge_all(self, results: Mapping[str, Result], *, may_wait: bool) -> list[str]:
+        failed = [name for name, result in results.items() if result.error is not None and result.reached]
+        after = self._hands.look(failed) if failed else {}
+        waiting = [name for name in failed if may_wait and results[name].at_driver and after[name].waits]
+        judged = [name for name in results if name not in waiting]
+        self._log.tell(*(self._judge(name, results[name], after.get(name)) for name in judged))
+        return waiting
+
+    def _reboot(self, hosts: Sequence[str]) -> None:
+        """Hosts that lack only a reboot: make it where it may be made, and go on with those."""
+        if self._settling:
+            why = "a reboot is needed, and this rollout makes none any more; its services run as before: see `rebuild`"
+            given = {"reason": why, "between": False, "reboot": state.WAITS}
+            self._log.tell(*(self._log.host(name, state.DEFERRED, **given) for name in hosts))
+            return
+        back, failed = self._reboots.make(hosts)
+        self._judge_all(failed, may_wait=False)
+        self._change(back, rebooted=True)
 
     def _ready(self, batch: Sequence[str]) -> list[str]:
         """Those of a batch that may be changed now, by their specs, a fresh look and the gate."""
@@ -307,22 +332,33 @@ class Machine:
 
     def _judge(self, name: str, result: Result, after: Seen | None) -> Record:
         """What became of a host that was changed."""
-        told = {"checks": result.checks or None, "changed": result.changed, "seconds": result.seconds}
+        known = self._log.state.hosts[name]
+        told: dict[str, Any] = {
+            "checks": result.checks or None,
+            "changed": result.changed,
+            "seconds": result.seconds,
+        }
         if result.error is None:
-            ours = self._seen[name].run != self._log.state.hosts[name].before_run
+            # One that waited for its reboot may have been rebooted by hand, with which all was done.
+            ours = known.reboot or self._seen[name].run != known.before_run
             if not result.checks or (not self._seen[name].actions and not ours):
                 # Nothing was to be done any more, by what the run itself saw; or it was only proven.
                 return self._nothing(name, self._seen[name], result)
+            made = {"reboot": state.MADE if known.reboot in (state.BEGUN, state.MADE) else ""} if known.reboot else {}
+            told |= made
             return self._log.host(name, state.DONE, run=result.run, to_release=result.release, reason="", **told)
         reason = words(result.error)
         if result.untouched:
-            return self._log.host(name, state.DEFERRED, reason=reason, between=name in self._middle)
+            between = name in self._middle or bool(known.reboot)
+            return self._log.host(name, state.DEFERRED, reason=reason, between=between)
         if not result.reached or (after is not None and not after.reached):
             if not self._proven():
                 self._lost = self._lost or name
             fails = self._rules.unreachable_fails or None
             return self._log.host(name, state.UNREACHABLE, reason=reason, between=True, failed=fails, **told)
-        phase = state.ROLLED_BACK if after is not None and self._is_back(name, after) else state.FAILED
+        # After a reboot that did not come true its services may run, but not on what they ran.
+        is_back = known.reboot != state.BEGUN and after is not None and self._is_back(name, after)
+        phase = state.ROLLED_BACK if is_back else state.FAILED
         return self._log.host(name, phase, reason=reason, failed=True, between=False, **told)
 
     def _is_back(self, name: str, after: Seen) -> bool:
@@ -335,10 +371,3 @@ class Machine:
         now = self._log.state
         status = state.INCOMPLETE if now.open() else state.FLAWED if now.failures else state.ENDED
         self._log.tell({"event": "finished", "status": status})
-
-
-def words(error: RigError | None) -> str:
-    """An error in one text: what, and why; what to do is said where it is shown."""
-    if error is None:
-        return ""
-    return f"{error.what}: {error.why}" if error.why else error.what

@@ -24,11 +24,12 @@ def may(root: Path, verb: str, name: str | None, overlay: Overlay | None = None)
     refuse_unbegun(told, place)
     between = [host for host, known in told.hosts.items() if known.between]
     if verb == "rollback":
+        halfway = [host for host in between if told.hosts[host].halfway]
         if told.status == state.BACK and not changed(told):
             raise over(told)
-        if told.status != state.ROLLING_BACK and not changed(told) and not between:
+        if told.status != state.ROLLING_BACK and not changed(told) and not halfway:
             raise _nothing_to_take_back(told)
-        _refuse_since(root, place, {*changed(told), *between})
+        _refuse_since(root, place, {*changed(told), *halfway})
     elif told.status in state.OVER and (verb == "abort" or not between):
         raise over(told)
     elif told.status != state.ROLLING_BACK:
@@ -96,16 +97,18 @@ def _some(names: Sequence[str]) -> str:
 
 def to_take_back(told: State) -> str:
     """What a way back is about to do, in words: which rollout, how many hosts, and their names."""
-    hosts = [*(name for name, host in told.hosts.items() if host.between and host.done_at is None), *changed(told)]
+    hosts = [*(name for name, host in told.hosts.items() if host.halfway and host.done_at is None), *changed(told)]
     count = "1 host goes" if len(hosts) == 1 else f"{len(hosts)} hosts go"
     return f"the rollout {told.id} is taken back: {count} back ({_some(hosts)}), and services are restarted"
 
 
 def _nothing_to_take_back(told: State) -> RigError:
+    waits = any(host.between for host in told.hosts.values())
+    but = ", and one that waits for a reboot runs what it ran" if waits else ""
     return RigError(
         what="nothing to take back",
         where=told.id,
-        why="this rollout has changed no host",
+        why="this rollout has changed no host" + but,
         fix="`llamarig rollout status` shows the newest; name the one that changed hosts, as the directories in "
         f"{places.DIRECTORY}/ are named",
     )
@@ -146,7 +149,7 @@ def had_its_turn(told: State) -> RigError:
     return RigError(
         what="nothing of this rollout runs, so there is nothing to pause",
         where=told.id,
-        why=f"every host had its turn, and some were left for later: {_some(told.open())}",
+        why=told.reason or f"every host had its turn, and some were left for later: {_some(told.open())}",
         fix=f"llamarig rollout resume {told.id} takes them up again; or begin a new one",
     )
 

@@ -17,9 +17,10 @@ from llamarig.errors import ExitCode, RigError, RigErrors
 from llamarig.fleet.rollout import control, journal, places, refuse, state
 from llamarig.fleet.rollout.ansible import AnsibleHands
 from llamarig.fleet.rollout.back import Back, changed
-from llamarig.fleet.rollout.hands import Hands, Pin
+from llamarig.fleet.rollout.hands import Gate, Hands, Pin
 from llamarig.fleet.rollout.lock import fleet_lock, holder
-from llamarig.fleet.rollout.machine import Gate, Log, Machine, Watch
+from llamarig.fleet.rollout.log import Log, Watch
+from llamarig.fleet.rollout.machine import Machine
 from llamarig.fleet.rollout.pin import overlay_digest
 from llamarig.fleet.rollout.state import State
 from llamarig.spec.overlay import Overlay
@@ -72,7 +73,7 @@ class Start:
     policy: dict[str, Any]
     """``canary``, ``failures``, ``unreachable``: as the journal keeps them."""
     options: dict[str, Any]
-    """``verify``, ``accept-changed``."""
+    """``verify``, ``accept-changed``, ``reboot``."""
     refused: Mapping[str, RigError] = field(default_factory=dict)
     """Hosts of the waves whose specs have errors, and files that are no host's."""
 
@@ -127,22 +128,22 @@ def _of_host(host: str, error: RigError) -> RigError:
     return replace(error, where=f"{host}: {error.where}" if error.where and error.where != host else host)
 
 
-def resume(session: Session, name: str | None) -> State:
+def resume(session: Session, name: str | None, *, reboot: bool = False) -> State:
     """Go on with a rollout that was paused, was cut off, or has left hosts for later.
 
     One that was stopped or aborted does not go on; hosts that it left in the middle are brought to an end.
-    Raises :class:`RigError` when there is nothing to go on with.
+    ``reboot``: from now on hosts are rebooted whose ``maintenance.reboot`` is ``ask``. Raises :class:`RigError` when
+    there is nothing to go on with.
     """
     with _open(session, "resume", name) as (log, hands, place):
-        machine = Machine(log, hands, place, session.gate)
         if log.state.status == state.ROLLING_BACK:
             Back(log, hands).all()
         elif log.state.status in state.OVER:
-            machine.settle()
+            Machine(log, hands, place, session.gate).settle()
         else:
             control.clear(place)
-            log.tell({"event": "resumed"})
-            machine.forward()
+            log.tell({"event": "resumed", **({"reboot": True} if reboot else {})})
+            Machine(log, hands, place, session.gate).forward()
         return log.state
 
 

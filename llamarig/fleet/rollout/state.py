@@ -15,11 +15,18 @@ from llamarig.fleet.rollout.form import Form
 PENDING, OBSERVING, APPLYING, RETURNING = "pending", "observing", "applying", "returning"
 NOTHING, DONE, FAILED, ROLLED_BACK = "nothing-to-do", "done", "failed", "rolled-back"
 DEFERRED, UNREACHABLE = "deferred", "unreachable"
+REBOOTING = "rebooting"
 REFUSED = "refused"
 """Its spec must not be applied, so it was not even looked at; `resume` takes it up once that is mended."""
-PHASES = (PENDING, OBSERVING, APPLYING, RETURNING, NOTHING, DONE, FAILED, ROLLED_BACK, DEFERRED, UNREACHABLE, REFUSED)
+AT_WORK = (APPLYING, RETURNING, REBOOTING)
+"""Phases in which a host is worked on: a controller that died then leaves it in the middle."""
+PHASES = (PENDING, OBSERVING, *AT_WORK, NOTHING, DONE, FAILED, ROLLED_BACK, DEFERRED, UNREACHABLE, REFUSED)
 SETTLED = frozenset({NOTHING, DONE, FAILED, ROLLED_BACK})
 """Phases in which a rollout leaves a host for good; every other one is taken up again by ``resume``."""
+
+WAITS, BEGUN, MADE = "waits", "begun", "made"
+"""Of a reboot that a host's change needs: it is left for later, was begun, came true."""
+REBOOTS = ("", WAITS, BEGUN, MADE)
 
 RUNNING, PAUSED, STOPPED, ABORTED, INCOMPLETE, ENDED = "running", "paused", "stopped", "aborted", "incomplete", "done"
 ROLLING_BACK, BACK = "rolling-back", "rolled-back"
@@ -48,6 +55,7 @@ _KEPT = {
     "changed": "changed",
     "spec": "spec",
     "wanted": "wanted",
+    "reboot": "reboot",
 }
 """Keys of a host's record, and the field of :class:`HostState` that keeps the last one told."""
 
@@ -74,6 +82,8 @@ class HostState:
     """Whether a change of it was begun, and how that ended is not known: it has to be looked at before all else."""
     failed: bool = False
     """Whether it counts against the budget."""
+    reboot: str = ""
+    """How far the reboot is that its change needs: one of :data:`REBOOTS`; empty where none does."""
     spec: str = ""
     """Digest of the spec that was loaded at the start; empty while it is refused."""
     wanted: str = ""
@@ -93,7 +103,13 @@ class HostState:
             "actions": self.actions,
             "between": self.between,
             "failed": self.failed,
+            "reboot": self.reboot,
         }
+
+    @property
+    def halfway(self) -> bool:
+        """Whether nobody knows what it runs; one that waits for its reboot runs what it ran."""
+        return self.between and self.reboot != WAITS
 
 
 @dataclass
@@ -166,6 +182,8 @@ class State:
             self.status = str(record.get("status", ENDED))
         if event in _STATUS:
             self.status = _STATUS[event]
+        if event == "resumed" and record.get("reboot"):
+            self.options["reboot"] = True
         if event in _STATUS or event == "finished":
             self.reason = str(record.get("reason", ""))
         if self.status not in (RUNNING, ROLLING_BACK):
@@ -188,7 +206,7 @@ class State:
     def _host(self, record: Mapping[str, Any]) -> None:
         host = self.hosts.setdefault(str(record["host"]), HostState())
         phase = str(record["phase"])
-        if phase in (APPLYING, RETURNING):
+        if phase in AT_WORK:
             host.between = True
         elif "between" in record:
             host.between = bool(record["between"])

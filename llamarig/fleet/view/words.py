@@ -8,6 +8,7 @@ from llamarig.compare.text import printable
 from llamarig.fleet.rollout.state import (
     ABORTED,
     APPLYING,
+    AT_WORK,
     BACK,
     DEFERRED,
     DONE,
@@ -19,6 +20,7 @@ from llamarig.fleet.rollout.state import (
     OBSERVING,
     PAUSED,
     PENDING,
+    REBOOTING,
     REFUSED,
     RETURNING,
     ROLLED_BACK,
@@ -37,6 +39,7 @@ PHASES: dict[str, tuple[Tone, str]] = {
     PENDING: ("soft", "waits"),
     OBSERVING: ("work", "is looked at"),
     APPLYING: ("work", "is changed"),
+    REBOOTING: ("work", "is rebooted"),
     RETURNING: ("work", "goes back"),
     NOTHING: ("good", "nothing to do"),
     DONE: ("good", "done"),
@@ -59,7 +62,7 @@ STATUSES: dict[str, Tone] = {
     BACK: "thin",
     ENDED: "good",
 }
-ACTIVE = frozenset({OBSERVING, APPLYING, RETURNING})
+ACTIVE = frozenset({OBSERVING, *AT_WORK})
 _GOING = frozenset({RUNNING, ROLLING_BACK})
 GOOD = frozenset({NOTHING, DONE})
 REASON = 300
@@ -78,7 +81,7 @@ def status_words(state: State) -> tuple[Tone, str]:
 
 def shown_phases(state: State) -> dict[str, str]:
     """The phase of each host as people mean it: one that was looked at and whose turn has not come waits."""
-    changing = any(host.phase in (APPLYING, RETURNING) for host in state.hosts.values())
+    changing = any(host.phase in AT_WORK for host in state.hosts.values())
     current = {name for wave in state.waves if wave.name == state.wave for name in wave.hosts}
 
     def shown(name: str, phase: str) -> str:

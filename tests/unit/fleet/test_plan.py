@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from llamarig.cli import rollout_plan
 from llamarig.converge.wanted import wanted_for
 from llamarig.errors import ExitCode, RigError
-from llamarig.fleet.plan import FleetPlan, Observation, plan_rollout
+from llamarig.fleet.plan import FleetPlan, HostPlan, Observation, plan_rollout
 from llamarig.fleet.policy import Use, policy_of
 from llamarig.plan import many
+from llamarig.render import driver as rendered
 from llamarig.render.wanted import Wanted
 from llamarig.spec.load import LoadedHost, load_project
 from tests.support.compare.cases import RELEASE, observation
+from tests.support.docs.refusals import spec_of
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [f"host-{number}" for number in range(6)]
@@ -136,3 +140,23 @@ def test_many_hosts_are_planned_on_all_cores_with_the_same_result(
     monkeypatch.setattr(many, "WORTHWHILE", 2)
     monkeypatch.setattr(many.os, "sched_getaffinity", lambda _pid: {0, 1})
     assert planned(project, hosts, observed) == alone
+
+
+def test_a_reboot_that_can_be_foreseen_is_told(
+    project: Path, hosts: list[LoadedHost], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    managed = rendered.driver(spec_of("cuda", "driver: {flavour: open}")[0], Path("/nowhere"))
+    assert managed is not None
+    wanted = replace(wanted_for(project, hosts[3]), driver=managed)
+    monkeypatch.setattr("llamarig.fleet.plan.wanted_for", lambda *_: wanted)
+    seen: dict[str, Any] = seen_as(wanted)
+
+    def host() -> HostPlan:
+        return planned(project, hosts[3:4], {NAMES[3]: seen}).hosts[NAMES[3]]
+
+    assert (host().verdict, host().to_json()["reboot"]) == ("nothing-to-do", None)
+    seen["driver"]["loaded"] = "535.1"
+    assert host().verdict == "change"
+    needed = f"module 535.1 (open) is loaded, wanted {managed.version}"
+    assert host().to_json()["reboot"] == {"needed": needed, "policy": "ask"}
+    assert f"needs a reboot ({needed}), and `maintenance.reboot` is `ask`" in rollout_plan._row(host())[2]

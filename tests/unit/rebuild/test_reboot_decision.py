@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from llamarig.compare.reboot import Policy, busy, decide_reboot, differs_after, newest
+from llamarig.compare.reboot import Policy, ahead, busy, decide_reboot, differs_after, newest
 from llamarig.compare.view import View
 from llamarig.converge.hosts import reboot_policy
 from llamarig.render import driver as rendered
@@ -132,6 +132,33 @@ def policy_of(maintenance: dict[str, Any]) -> Policy:
     """As it comes to the host's plugin."""
     spec, _ = spec_of("cuda", json.dumps({"maintenance": maintenance}))
     return Policy.of(reboot_policy(spec))
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({}, ""),
+        ({"loaded": "570.124.06"}, f"module 570.124.06 (open) is loaded, wanted {VERSION}"),
+        ({"loaded": "", "nouveau": ["nouveau"]}, f"a free driver holds the cards, wanted {VERSION}"),
+        ({"loaded": ""}, ""),
+        (
+            {"loaded": "570.124.06", "packages": {}, "kernels": {}},
+            f"module 570.124.06 (open) is loaded, wanted {VERSION}",
+        ),
+        ({"loaded": VERSION, "packages": {}}, ""),
+    ],
+)
+def test_a_reboot_is_foreseen_where_another_module_holds_the_cards(
+    case: Case, seen: dict[str, Any], words: str
+) -> None:
+    case.observed["driver"].update(seen)
+    assert ahead(view(case)) == words
+
+
+def test_none_is_foreseen_where_no_driver_is_managed() -> None:
+    plain = Case()
+    plain.observed["driver"] = {"loaded": "570.124.06"}
+    assert ahead(View(plain.wanted, plain.observed)) == ""
 
 
 UNSAFE: dict[str, tuple[Change, str]] = {

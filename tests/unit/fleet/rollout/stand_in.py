@@ -8,8 +8,9 @@ from pathlib import Path
 
 from llamarig.errors import ExitCode, RigError
 from llamarig.fleet.rollout import journal, state
-from llamarig.fleet.rollout.hands import Pin, Result, Seen
-from llamarig.fleet.rollout.machine import Log, Machine
+from llamarig.fleet.rollout.hands import Pin, Reboot, Result, Seen
+from llamarig.fleet.rollout.log import Log
+from llamarig.fleet.rollout.machine import Machine
 from llamarig.fleet.rollout.state import State, Wave
 
 
@@ -41,6 +42,18 @@ class Machinery:
     """Whether it is cut off while it is changed."""
     touched: int = 0
     spec: str = "spec"
+    module: str = ""
+    """The driver's module that is loaded; empty where no driver is managed."""
+    installed: str = ""
+    """The version of the driver's packages."""
+    verdict: str = "now"
+    """What the host decides about a reboot that it needs."""
+    why: tuple[str, ...] = ()
+    boots: str = "well"
+    """How it comes up: ``well``, ``not`` at all, or with the ``old`` module."""
+    rebooted: int = 0
+    early: bool = False
+    """Whether every change of it fails before the driver is come to."""
 
 
 @dataclass
@@ -49,6 +62,8 @@ class Fleet:
 
     hosts: dict[str, Machinery]
     wanted: str = "new"
+    driver: str = ""
+    """The version that is wanted where a driver is managed."""
     builds: bool = False
     calls: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
@@ -66,6 +81,7 @@ class Fleet:
     """The step at which the controller dies; each call has two: before and within."""
     steps: int = 0
     on_apply: Callable[[], None] | None = None
+    on_reboot: Callable[[], None] | None = None
 
     def _step(self) -> None:
         if self.steps == self.kill_at:
@@ -101,7 +117,7 @@ class Fleet:
     def _seen(self, host: Machinery) -> Seen:
         if not host.reachable:
             return Seen(error=trouble("the host cannot be reached"), reached=False)
-        todo = host.release != self.wanted or host.half
+        todo = host.release != self.wanted or host.half or host.module not in ("", self.driver)
         return Seen(
             release=host.release,
             run=host.run,
@@ -110,8 +126,14 @@ class Fleet:
             up=frozenset({"chat"} if not host.half else ()),
             unfinished=host.half,
             locked=host.locked,
+            waits=self._waits(host),
             builds=self.wanted if self.builds and todo and self.wanted not in self.held else "",
         )
+
+    def _waits(self, host: Machinery) -> str:
+        if not host.module or host.module == self.driver or host.installed != self.driver:
+            return ""
+        return f"module {host.module} is loaded, wanted {self.driver}"
 
     def keep(self, hosts: Sequence[str]) -> None:
         self._step()
@@ -124,6 +146,8 @@ class Fleet:
         self.proven += [name for name in hosts if prove]
         for name in hosts:
             self.hosts[name].touched += 1
+            if self.hosts[name].module not in ("", self.driver):
+                continue
             self.hosts[name].half = self.hosts[name].release != self.wanted or self.hosts[name].half
         self._step()  # killed here, every host of the batch is half changed
         if self.on_apply is not None:
@@ -137,6 +161,8 @@ class Fleet:
         if name in self.taken:
             host.half = False
             return Result(error=trouble("another apply holds this host's lock"), untouched=True)
+        if (ended := self._before_services(host)) is not None:
+            return ended
         if not host.half and not prove:
             # The run looks again by itself, and ends where nothing is to be done.
             return Result()
@@ -151,6 +177,53 @@ class Fleet:
                 host.former = (host.release, host.run)
             host.release, host.run, host.half = self.wanted, run, False
         return Result(checks={"passed": 2, "of": 2, "failed": []}, changed=3, run=host.run, release=host.release)
+
+    def _before_services(self, host: Machinery) -> Result | None:
+        if host.early:
+            host.half = False
+            return Result(error=trouble("apt has failed"))
+        if host.module in ("", self.driver):
+            return None
+        host.installed = self.driver
+        return Result(error=trouble("A reboot is needed"), at_driver=True)
+
+    def may_reboot(self, hosts: Sequence[str]) -> dict[str, Reboot]:
+        self._step()
+        self.calls.append(("may_reboot", tuple(hosts)))
+        return {name: self._decided(self.hosts[name]) for name in hosts}
+
+    def _decided(self, host: Machinery) -> Reboot:
+        if not host.reachable:
+            return Reboot(result=Result(error=trouble("the host cannot be reached"), reached=False))
+        if host.verdict == "error":
+            return Reboot(result=Result(error=trouble("rig_idle has failed")))
+        why = self._waits(host)
+        return Reboot(host.verdict, (why,), host.why) if why else Reboot("not-needed")
+
+    def reboot(self, hosts: Sequence[str]) -> dict[str, Reboot]:
+        self._step()
+        self.calls.append(("reboot", tuple(hosts)))
+        if self.on_reboot is not None:
+            self.on_reboot()
+        found = {name: self._rebooted(name) for name in hosts}
+        self._step()  # killed here, they are up again, and nobody knows
+        return found
+
+    def _rebooted(self, name: str) -> Reboot:
+        host = self.hosts[name]
+        if name in self.taken:
+            return Reboot(result=Result(error=trouble("another apply holds this host's lock"), untouched=True))
+        if host.verdict not in ("now", "ask"):
+            return self._decided(host)
+        host.rebooted += 1
+        if host.boots == "not":
+            host.reachable = False
+            return Reboot(result=Result(error=trouble("the host did not come back within 900 s after its reboot")))
+        if host.boots == "old":
+            return Reboot(result=Result(error=trouble("after the reboot not all of it agrees")))
+        host.module = self.driver
+        self._step()  # killed here, this one is up, and the next is not down yet
+        return Reboot(made=True)
 
     def back(self, hosts: Sequence[str]) -> dict[str, Result]:
         self._step()
@@ -185,7 +258,9 @@ def begin(place: Path, fleet: Fleet, sizes: Sequence[int], **policy: object) -> 
         names = names[size:]
     place.mkdir(parents=True, exist_ok=True)
     log = Log(journal.Journal.create(place / journal.FILE), lambda _state: None)
-    options = {key.replace("_", "-"): policy.pop(key) for key in ("verify", "accept_changed") if key in policy}
+    options = {
+        key.replace("_", "-"): policy.pop(key) for key in ("verify", "accept_changed", "reboot") if key in policy
+    }
     log.tell(
         {
             "event": "rollout-started",

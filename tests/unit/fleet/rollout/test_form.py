@@ -181,6 +181,11 @@ LATER: list[tuple[dict[str, Any], str]] = [
     ({"event": "host", "host": "a", "phase": "done", "from-release": {}}, "`from-release` is a map, not a text"),
     ({"event": "host", "host": "a", "phase": "done", "between": "no"}, "`between` is 'no', not true or false"),
     ({"event": "host", "host": "a", "phase": "done", "reason": [[[[]]]]}, "`reason` is a list, not a text"),
+    (
+        {"event": "host", "host": "a", "phase": "done", "reboot": True},
+        "`reboot` is true, not one of nothing, begun, made",
+    ),
+    ({"event": "resumed", "reboot": "yes"}, "`reboot` is 'yes', not true or false"),
     ({"event": "wave", "name": "wave 9"}, "`name` is 'wave 9', and no wave of this rollout has that name"),
     ({"event": "wave"}, "`name` is missing, and no wave"),
     ({"event": "finished"}, "`status` is missing, not one of aborted"),

@@ -71,6 +71,65 @@ def killed_rollout(place: Path, at: int) -> bool:
     return True
 
 
+def rebooting(**other: Machinery) -> Fleet:
+    made = Fleet({name: other.get(name, Machinery(module="1", installed="1")) for name in ("a", "b", "c")}, driver="2")
+    made.hosts["d"] = Machinery(release="new", module="1", installed="1")
+    return made
+
+
+def test_a_rollout_with_reboots_killed_anywhere_ends_with_every_host_up_and_as_asked(tmp_path: Path) -> None:
+    each_step(tmp_path, killed_reboots)
+
+
+def killed_reboots(place: Path, at: int) -> bool:
+    hosts = rebooting()
+    hosts.kill_at = at
+    if not drive(place, hosts, (1, 1, 2)):
+        return False
+    told = go_on(place, hosts)
+    assert {(host.release, host.module, host.half) for host in hosts.hosts.values()} == {("new", "2", False)}
+    assert {host.rebooted for host in hosts.hosts.values()} == {1}, "nobody is rebooted twice"
+    assert set(phases(told).values()) <= {"done", "nothing-to-do"}
+    assert not any(host.between for host in told.hosts.values())
+    assert told.status == "done"
+    assert State.read(place).to_json() == told.to_json()
+    return True
+
+
+def test_a_canary_that_waits_killed_anywhere_is_the_only_one_that_was_touched(tmp_path: Path) -> None:
+    each_step(tmp_path, killed_waiting)
+
+
+def killed_waiting(place: Path, at: int) -> bool:
+    hosts = rebooting(a=Machinery(module="1", installed="1", verdict="ask"))
+    hosts.kill_at = at
+    if not drive(place, hosts, (1, 3)):
+        return False
+    told = go_on(place, hosts)
+    assert hosts.touched() == ["a"]
+    assert phases(told) == {"a": "deferred", "b": "pending", "c": "pending", "d": "pending"}
+    assert (told.status, told.hosts["a"].between, told.hosts["a"].reboot) == ("incomplete", True, "waits")
+    assert sum(host.rebooted for host in hosts.hosts.values()) == 0
+    return True
+
+
+def test_a_host_that_goes_down_with_its_controller_is_never_silently_done(tmp_path: Path) -> None:
+    each_step(tmp_path, killed_and_down)
+
+
+def killed_and_down(place: Path, at: int) -> bool:
+    hosts = rebooting(a=Machinery(module="1", installed="1", boots="not"))
+    hosts.kill_at = at
+    if not drive(place, hosts, (1, 3)):
+        return False
+    told = go_on(place, hosts)
+    assert phases(told)["a"] == "unreachable"
+    assert told.hosts["a"].between
+    assert told.status in ("stopped", "incomplete")
+    assert hosts.touched() == ["a"]
+    return True
+
+
 def test_a_bad_change_killed_anywhere_ends_as_it_would_have(tmp_path: Path) -> None:
     each_step(tmp_path, killed_bad_change)
 
