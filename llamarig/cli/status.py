@@ -63,6 +63,8 @@ def _print(state: dict[str, Any]) -> None:
     print_rows([[escape(f"{release_words}; {applied}; {differs}")]], indent=2)
     if state["lock"]:
         out().print(f"  [yellow]{escape(_held(state['lock']))}[/]", soft_wrap=True)
+    if state["reboot"]:
+        out().print(f"  [yellow]{escape(_reboot(state['reboot']))}[/]", soft_wrap=True)
     for name, card in ((state["power"] or {}).get("cards") or {}).items():
         out().print(f"  {escape(_watched(name, card))}", soft_wrap=True)
     rows = []
@@ -70,6 +72,11 @@ def _print(state: dict[str, Any]) -> None:
         cells = (service["since"] or "-", str(service["restarts"]), service["model"], service["address"])
         rows.append([escape(name), _state(service, release["current"]), *(escape(cell) for cell in cells)])
     print_records(("service", "state", "since", "restarts", "model", "address"), rows, indent=2)
+
+
+def _reboot(reboot: dict[str, Any]) -> str:
+    """Why a reboot is needed, and what came of the one that was made for it."""
+    return ": ".join(filter(None, (f"needs a reboot ({'; '.join(reboot['needed'])})", reboot["in-vain"])))
 
 
 _LEAST_US = 1_000_000

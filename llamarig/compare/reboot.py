@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from llamarig.compare.driver import REBOOT, driver, upstream_version
+from llamarig.compare.reboot_tried import in_vain, purpose
 from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_int, as_map, as_text, as_texts
 from llamarig.compare.window import closed
@@ -52,6 +53,8 @@ class Reboot:
     needed: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
     """Why it is refused or waits; with ``ask``, what speaks against doing it now."""
+    purpose: Mapping[str, str] = field(default_factory=dict)
+    """What it is to bring, as it is written down on the host before it is made."""
 
     def to_json(self) -> dict[str, Any]:
         """The documented form."""
@@ -61,6 +64,7 @@ class Reboot:
             "running": self.running,
             "needed": list(self.needed),
             "why": list(self.why),
+            "purpose": dict(self.purpose),
         }
 
 
@@ -155,14 +159,14 @@ def decide_reboot(
     reasons = tuple(needed(view))
 
     def is_(verdict: Verdict, why: list[str]) -> Reboot:
-        return Reboot(verdict, kernel, running, reasons, tuple(why))
+        return Reboot(verdict, kernel, running, reasons, tuple(why), purpose(view, kernel))
 
     if not reasons:
         return is_("not-needed", [])
     if against := unsafe(view):
         return is_("refused", against)
-    if forbidden := _forbidden(policy):
-        return is_("refused", [forbidden])
+    if refused := _forbidden(policy) or in_vain(view, kernel):
+        return is_("refused", [refused])
     if idle is not None and (shut := outside(idle, policy, now)):
         return is_("waits", shut)
     someone = busy(idle, policy.idle_minutes if policy.idle_minutes is not None else IDLE_MINUTES)

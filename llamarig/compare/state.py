@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from llamarig.compare.reboot import needed, newest
+from llamarig.compare.reboot_tried import in_vain
 from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_int, as_map, as_text, view_of
 from llamarig.render.wanted import RELEASES, Wanted, WantedService
@@ -37,6 +39,7 @@ def state_of(wanted: Wanted, observed: Mapping[str, Any]) -> dict[str, Any]:
         "record": record_of(view),
         "lock": _lock(view.part("lock")),
         "power": _power(view),
+        "reboot": _reboot(view),
         "services": {service.name: _service(view, service) for service in wanted.services},
     }
 
@@ -74,6 +77,13 @@ def _power(view: View) -> dict[str, Any] | None:
             for name, card in cards.items()
         },
     }
+
+
+def _reboot(view: View) -> dict[str, Any] | None:
+    """Why a reboot is needed, and why another would bring no more than the last one; null where none is needed."""
+    if not (reasons := needed(view)):
+        return None
+    return {"needed": reasons, "in-vain": in_vain(view, newest(as_map(view.part("driver").get("kernels"))))}
 
 
 _REASONS = ("power-cap", "software-thermal", "hardware-thermal", "power-brake")

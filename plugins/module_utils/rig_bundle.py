@@ -77,6 +77,8 @@ FILES = {
     "driver-version": "/proc/driver/nvidia/version",
     "module-version": "/sys/module/nvidia/version",
     "power-state": "/var/lib/llamarig/power/state.json",
+    "reboot-note": "/var/lib/llamarig/reboot.json",
+    "boot-id": "/proc/sys/kernel/random/boot_id",
 }
 MODULES = re.compile(r"^(nvidia\w*|nouveau|nova_core) ")
 MODINFO = ("version", "license", "sig_key", "signer", "vermagic")

@@ -27,7 +27,7 @@ RESERVED = ("sha256", "incoming")
 _OURS = {
     "root": {"releases", "current", "cuda", "libexec"},
     "state": {"build", "incoming", "jobs", "models", "mirror", "power"}
-    | {f"{name}.json" for name in ("record", "wanted", "proven", "former", "held", "kernels")},
+    | {f"{name}.json" for name in ("record", "wanted", "proven", "former", "held", "kernels", "reboot")},
 }
 MOST = 4096
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.rig_files import UnusualFileError, lstat, read_json, read_kernel, read_small
+from ansible.module_utils.rig_reboot_note import read_note
 
 DPKG = "/var/lib/dpkg/status"
 JOURNAL = "/var/lib/dpkg/updates"
@@ -244,6 +245,7 @@ def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
         "packages": there,
         "kernels": kernels(root),
         "proven-kernels": proven_kernels(root),
+        "reboot-tried": read_note(root),
         "initramfs": old_initramfs(probe.get("files", {}), root),
         "loaded": version,
         "open": is_open,

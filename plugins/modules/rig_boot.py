@@ -13,6 +13,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_disk import write_whole
 from ansible.module_utils.rig_nvidia import KERNELS, proven_kernels
+from ansible.module_utils.rig_reboot_note import forget_note, write_note
 
 DOCUMENTATION = r"""
 module: rig_boot
@@ -24,6 +25,8 @@ description:
     away all that the others wrote, so that GRUB and apt choose by themselves again.
   - Where GRUB does not decide (no /boot/grub/grub.cfg), nothing is chosen, and C(chooses) is false.
   - The kernel that was proven last and the one before it are written down, and apt's autoremove takes neither away.
+  - C(try) also notes what the reboot is for, so that one that does not bring it is not made again and again; the other
+    operations forget that.
 options:
   operation:
     description: What to do.
@@ -34,6 +37,10 @@ options:
     description: The kernel to try or to choose, as C(uname -r) prints it.
     type: str
     default: ""
+  purpose:
+    description: What the reboot of C(try) is for (C(kernel), C(module), C(packages)); empty, and nothing is noted.
+    type: dict
+    default: {}
   root:
     description: Where the system lies; for tests.
     type: path
@@ -46,6 +53,7 @@ EXAMPLES = r"""
   rig_boot:
     operation: try
     kernel: 6.12.117+deb13-amd64
+    purpose: {kernel: 6.12.117+deb13-amd64, module: 610.57.04 open, packages: 5f0c}
 """
 
 RETURN = r"""
@@ -179,7 +187,18 @@ def forget(module: Any, root: Path) -> dict[str, Any]:
     for place in (root / GUARD, root / KERNELS.lstrip("/")):
         changed = place.exists() or changed
         place.unlink(missing_ok=True)
+    changed = forget_note(str(root).rstrip("/")) or changed
     return {"changed": changed, "chooses": False, "default": ""}
+
+
+def note(root: Path, operation: str, purpose: dict[str, Any]) -> bool:
+    """Write down before a reboot what it is for, and forget it when a boot was proven or another one is chosen."""
+    place = str(root).rstrip("/")
+    if operation != "try":
+        return forget_note(place)
+    if purpose:
+        write_note(purpose, place)
+    return bool(purpose)
 
 
 def _write_setting(path: Path) -> bool:
@@ -192,6 +211,7 @@ def main() -> None:
         argument_spec={
             "operation": {"type": "str", "choices": ["try", "keep", "choose", "forget"], "required": True},
             "kernel": {"type": "str", "default": ""},
+            "purpose": {"type": "dict", "default": {}},
             "root": {"type": "path", "default": "/"},
         },
         supports_check_mode=False,
@@ -199,7 +219,9 @@ def main() -> None:
     params, root = module.params, Path(module.params["root"])
     if params["operation"] == "forget":
         module.exit_json(**forget(module, root))
-    module.exit_json(**choose(module, root, params["operation"], params["kernel"]))
+    done = choose(module, root, params["operation"], params["kernel"])
+    noted = note(root, params["operation"], params["purpose"])
+    module.exit_json(**{**done, "changed": done["changed"] or noted})
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Field reports: llama.cpp and driver issue trackers, named beside each rule.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from llamarig.catalog import gpus
 from llamarig.catalog.pci_ids import generation_of
 from llamarig.prove.doctor.bundle import NOT_THERE, Bundle
 from llamarig.prove.doctor.diagnosis import Diagnosis
-from llamarig.prove.hostile import show
+from llamarig.prove.hostile import mapping, show, text
 
 _VERSION = re.compile(r"\b(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)\b")
 _LIBRARY = re.compile(
@@ -201,6 +202,32 @@ def from_run_file(bundle: Bundle) -> Iterator[Diagnosis]:
         )
 
 
+def reboot_in_vain(bundle: Bundle) -> Iterator[Diagnosis]:
+    """A reboot that llamarig made did not bring its kernel or module (field cases 49 and 54)."""
+    try:
+        note = mapping({"note": json.loads(bundle.text("reboot-note"))}, "note")
+    except (ValueError, RecursionError):
+        return
+    kernel, module, before = text(note, "kernel"), text(note, "module").partition(" ")[0], text(note, "boot-id")
+    if not kernel or not before or before == bundle.text("boot-id").strip():
+        return
+    lacks = [f"kernel {show(bundle.kernel, 60)} runs instead of {show(kernel, 60)}"] if bundle.kernel != kernel else []
+    if bundle.links and module_version(bundle) != module:
+        loaded = show(module_version(bundle), 40)
+        lacks.append(f"module {loaded} is loaded" if loaded else "no module is loaded")
+        lacks[-1] += f" instead of {show(module, 40)}"
+    if lacks:
+        yield Diagnosis(
+            "reboot-in-vain",
+            "error",
+            f"a reboot was made at {show(text(note, 'at'), 40)}, and {', '.join(lacks)}",
+            "the new kernel did not come up and the former one was booted again, or the module cannot be loaded",
+            "see `journalctl --list-boots` and `journalctl -k -b N` of the boots since; mend the cause, or remove that "
+            "kernel, and remove /var/lib/llamarig/reboot.json: until then `llamarig rebuild` makes no second try",
+            "",
+        )
+
+
 def _line(text: str, word: str) -> str:
     """The first line with a word in it, for evidence."""
     found = next((line for line in text.splitlines() if word.lower() in line.lower()), "")
@@ -217,4 +244,5 @@ RULES = (
     device_nodes,
     no_library,
     from_run_file,
+    reboot_in_vain,
 )

@@ -18,6 +18,8 @@ def driver_seen(wanted: WantedDriver | None) -> dict[str, Any] | None:
             name: {"version": f"{wanted.version}-1", "state": "installed", "held": True} for name in wanted.packages
         },
         "kernels": {KERNEL: {"headers": True, "dkms": {f"nvidia/{wanted.version}": "installed"}}},
+        "proven-kernels": [],
+        "reboot-tried": None,
         "initramfs": [],
         "loaded": wanted.version,
         "open": wanted.flavour == "open",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -172,6 +173,13 @@ def cpu_fallback() -> dict[str, Any]:
     return bundle(server_log="warning: no usable GPU found, --gpu-layers option will be ignored")
 
 
+def rebooted_in_vain() -> dict[str, Any]:
+    """Case 49 after a reboot: the new kernel hung, the power was cut, and the former one runs."""
+    note = {"schema": 1, "at": "2026-12-01T02:00:00Z", "boot-id": "a", "kernel": NEXT, "module": "610.57.04 open"}
+    return bundle(reboot_note=json.dumps(note), boot_id="b\n")
+
+
+NEXT = "6.12.120+deb13-amd64"
 CASES: dict[Change, set[str]] = {
     upgraded: {"driver-version-mismatch"},
     smi_mismatch: {"driver-version-mismatch", "smi-mismatch"},
@@ -195,6 +203,7 @@ CASES: dict[Change, set[str]] = {
     out_of_memory: {"killed-for-memory"},
     restarting: {"service-fails"},
     cpu_fallback: {"no-usable-gpu"},
+    rebooted_in_vain: {"reboot-in-vain"},
 }
 
 
@@ -259,3 +268,17 @@ def test_the_worst_comes_first() -> None:
     made["links"][0]["current_link_width"] = "1"
     severities = [each.severity for each in examine(read_bundle(made))]
     assert severities == ["error", "warning"]
+
+
+def test_a_reboot_in_vain_says_what_it_did_not_bring() -> None:
+    assert f"kernel {KERNEL} runs instead of {NEXT}" in found(rebooted_in_vain())["reboot-in-vain"].what
+    note = json.dumps({"boot-id": "a", "kernel": KERNEL, "module": "610.57.04 open"})
+    unloaded = found(without_driver(reboot_note=note, boot_id="b"))
+    assert "no module is loaded instead of 610.57.04" in unloaded["reboot-in-vain"].what
+    assert "reboot-in-vain" not in found(without_driver(reboot_note=note, boot_id="a"))
+    assert found(bundle(reboot_note=note, boot_id="b")) == {}
+
+
+@pytest.mark.parametrize("note", ["", "[]", "7", "{", '{"kernel": 7, "boot-id": "a"}', "[" * 5000])
+def test_what_is_no_note_of_a_reboot_says_nothing(note: str) -> None:
+    assert found(bundle(reboot_note=note, boot_id="b")) == {}

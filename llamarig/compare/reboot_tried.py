@@ -1,0 +1,45 @@
+"""Whether a reboot was made for just this before. Without that memory a host whose new kernel hangs, or whose module
+never loads, would reboot again each night. Pure: nothing is touched here."""
+
+from __future__ import annotations
+
+import hashlib
+
+from llamarig.compare.text import printable
+from llamarig.compare.view import View, as_map, as_text
+
+NOTE = "/var/lib/llamarig/reboot.json"
+"""Written by rig_boot before a reboot (plugins/module_utils/rig_reboot_note.py)."""
+
+
+def purpose(view: View, kernel: str) -> dict[str, str]:
+    """What a reboot into ``kernel`` is to bring. Another kernel, driver or package makes it another purpose."""
+    wanted = view.wanted.driver
+    if wanted is None:
+        return {}
+    packages = as_map(view.part("driver").get("packages"))
+    versions = sorted(f"{name} {as_text(as_map(entry).get('version'))}" for name, entry in packages.items())
+    return {
+        "kernel": kernel,
+        "module": f"{wanted.version} {wanted.flavour}",
+        "packages": hashlib.sha256("\n".join(versions).encode("utf-8", "backslashreplace")).hexdigest(),
+    }
+
+
+def in_vain(view: View, kernel: str) -> str:
+    """Why another reboot into ``kernel`` would bring no more than the last one, and what to do; empty where none was
+    made for the same, or the host has not booted since."""
+    noted, wanted = view.part("driver", "reboot-tried"), purpose(view, kernel)
+    boots = as_text(noted.get("boot-id")), as_text(view.observed.get("boot-id"))
+    if not wanted or not all(boots) or boots[0] == boots[1]:
+        return ""
+    if any(noted.get(key) != value for key, value in wanted.items()):
+        return ""
+    return (
+        f"a reboot for just this was made at {printable(noted.get('at'), 40)}, and it is needed all the same; "
+        f"`llamarig doctor {view.wanted.host}` tells more. With the cause mended, remove {NOTE} on the host, and it is "
+        "tried again; another kernel, driver or package is tried by itself"
+    )
+
+
+__all__ = ["NOTE", "in_vain", "purpose"]
