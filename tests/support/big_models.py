@@ -1,4 +1,4 @@
-"""Headers of models that people serve, composed from their published dimensions; no weights anywhere."""
+"""Headers of models that people serve, composed from their published dimensions, and one small one; no weights."""
 
 from __future__ import annotations
 
@@ -103,6 +103,16 @@ def keys(architecture: str, values: dict[str, int | list[int] | bool]) -> raw.Co
         else:
             composed.add(f"{architecture}.{key}", raw.U32, value)
     return composed
+
+
+def small_llama(trained: int, *, name: str = "", output: bool = True) -> Header:
+    """A header of four layers and a window of ``trained`` tokens; without ``output`` its embedding is tied."""
+    dimensions = {"block_count": 4, "embedding_length": 512, "feed_forward_length": 1024, "attention.head_count": 8}
+    composed = keys("llama", {**dimensions, "context_length": trained})
+    if name:
+        composed.add("general.name", raw.STRING, name)
+    composed.tensor("token_embd.weight", "F16", 512, 1000)
+    return header_of(composed.tensor("output.weight", "F16", 512, 1000) if output else composed)
 
 
 def header_of(composed: raw.Composed) -> Header:

@@ -29,8 +29,7 @@ from llamarig.memory import TERMS
 from llamarig.plan import DevicePlan, Plan, plan_host
 from llamarig.plan.curves import curves
 from llamarig.spec.host import HostSpec
-from tests.support import gguf_bytes as raw
-from tests.support.big_models import header_of, keys, qwen35_27b
+from tests.support.big_models import header_of, qwen35_27b, small_llama
 from tests.support.plan_specs import CPU, REFERENCE, spec
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,21 +37,6 @@ QWEN = header_of(qwen35_27b())
 REFUSED = {"accept-margin": None, "parallel": 2, "speculation": {"type": "draft-mtp", "n-max": 4}}
 VOID = {"meta", "line", "rect", "circle", "polygon", "br", "link"}
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m\u202e{{ 7 * 7 }}</style>"
-
-
-def small(name: str = "Small") -> Header:
-    composed = keys(
-        "llama",
-        {
-            "block_count": 4,
-            "embedding_length": 512,
-            "feed_forward_length": 1024,
-            "attention.head_count": 8,
-            "context_length": 32_768,
-        },
-    )
-    composed.add("general.name", raw.STRING, name)
-    return header_of(composed.tensor("token_embd.weight", "F16", 512, 1000).tensor("output.weight", "F16", 512, 1000))
 
 
 class Document(HTMLParser):
@@ -156,8 +140,8 @@ def test_words_and_letters_can_be_read_in_light_in_dark_and_on_paper(number: int
 def test_no_text_makes_an_element(name: str, reason: str) -> None:
     data = copy.deepcopy(CPU)
     data["services"]["chat"]["listen"]["keyless"] = {"reason": f"a reason {reason} given"}
-    _, text = made(HostSpec.model_validate(data), {"small": small(name)})
-    _, plain = made(HostSpec.model_validate(data), {"small": small()})
+    _, text = made(HostSpec.model_validate(data), {"small": small_llama(32_768, name=name)})
+    _, plain = made(HostSpec.model_validate(data), {"small": small_llama(32_768, name="Small")})
     assert [tag for tag, _ in Document(text).elements] == [tag for tag, _ in Document(plain).elements]
     assert Document(text).open == []
 
@@ -166,7 +150,7 @@ def test_whatever_stands_in_a_file_or_spec_is_text() -> None:
     data = copy.deepcopy(CPU)
     data["services"]["chat"]["alias"] = "<b>bold</b> & 'quoted'"
     data["services"]["chat"]["listen"]["keyless"] = {"reason": "</p><script>alert(3)</script>"}
-    plan, text = made(HostSpec.model_validate(data), {"small": small(HOSTILE)})
+    plan, text = made(HostSpec.model_validate(data), {"small": small_llama(32_768, name=HOSTILE)})
     assert plan.fits
     document = Document(text)
     assert {tag for tag, _ in document.elements} & {"script", "img", "b"} == set()

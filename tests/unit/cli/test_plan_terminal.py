@@ -21,22 +21,11 @@ from llamarig.memory import TERMS
 from llamarig.plan import Plan, plan_host
 from llamarig.plan.speed import speed_json
 from llamarig.spec.host import HostSpec
-from tests.support.big_models import header_of, keys, qwen35_27b
+from tests.support.big_models import header_of, qwen35_27b, small_llama
 from tests.support.plan_specs import CPU, REFERENCE, spec
 
 QWEN = header_of(qwen35_27b())
-SMALL = header_of(
-    keys(
-        "llama",
-        {
-            "block_count": 4,
-            "embedding_length": 512,
-            "feed_forward_length": 1024,
-            "attention.head_count": 8,
-            "context_length": 8192,
-        },
-    ).tensor("token_embd.weight", "F16", 512, 1000)
-)
+SMALL = small_llama(8192, output=False)
 REFUSED = {"accept-margin": None, "parallel": 2, "speculation": {"type": "draft-mtp", "n-max": 20}}
 PARTS = st.dictionaries(st.sampled_from(TERMS), st.floats(0.0, 30_000.0), max_size=9)
 

@@ -16,24 +16,11 @@ from llamarig.plan.alternatives.search import Verdict, first_fitting
 from llamarig.plan.argv import argv
 from llamarig.plan.stand_in import scaled
 from llamarig.spec.host import HostSpec
-from tests.support.big_models import header_of, keys, qwen35_27b
+from tests.support.big_models import header_of, qwen35_27b, small_llama
 from tests.support.plan_specs import CPU, REFERENCE, spec
 
 QWEN = header_of(qwen35_27b())
-PLAIN = header_of(
-    keys(
-        "llama",
-        {
-            "block_count": 4,
-            "embedding_length": 512,
-            "feed_forward_length": 1024,
-            "attention.head_count": 8,
-            "context_length": 32_768,
-        },
-    )
-    .tensor("token_embd.weight", "F16", 512, 1000)
-    .tensor("output.weight", "F16", 512, 1000)
-)
+PLAIN = small_llama(32_768)
 REFUSED = spec(REFERENCE, {"accept-margin": None})
 
 

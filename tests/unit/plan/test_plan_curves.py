@@ -12,23 +12,12 @@ from hypothesis import strategies as st
 from llamarig.plan import plan_host
 from llamarig.plan.curves import Curve, context_values, curves, with_context, with_n_max
 from llamarig.spec.host import HostSpec
-from tests.support.big_models import header_of, keys, qwen35_27b
+from tests.support.big_models import header_of, qwen35_27b, small_llama
 from tests.support.plan_specs import CPU, REFERENCE, spec
 
 HEADERS = {
     "qwen": header_of(qwen35_27b()),
-    "small": header_of(
-        keys(
-            "llama",
-            {
-                "block_count": 4,
-                "embedding_length": 512,
-                "feed_forward_length": 1024,
-                "attention.head_count": 8,
-                "context_length": 32_768,
-            },
-        ).tensor("token_embd.weight", "F16", 512, 1000)
-    ),
+    "small": small_llama(32_768, output=False),
 }
 CHANGED = {"context": with_context, "n-max": with_n_max}
 SERVICES = st.fixed_dictionaries(

@@ -10,22 +10,11 @@ import pytest
 from llamarig.gguf import Header
 from llamarig.plan import Plan, plan_host, plan_json
 from llamarig.spec.host import HostSpec
-from tests.support.big_models import header_of, keys, qwen35_27b
+from tests.support.big_models import header_of, keys, qwen35_27b, small_llama
 from tests.support.plan_specs import CPU, REFERENCE, UUIDS, spec
 
 QWEN = header_of(qwen35_27b())
-SMALL = header_of(
-    keys(
-        "llama",
-        {
-            "block_count": 4,
-            "embedding_length": 512,
-            "feed_forward_length": 1024,
-            "attention.head_count": 8,
-            "context_length": 4096,
-        },
-    ).tensor("token_embd.weight", "F16", 512, 1000)
-)
+SMALL = small_llama(4096, output=False)
 
 
 def plan(found: HostSpec, header: Header | None = QWEN, **headers: Header | None) -> Plan:
