@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -35,6 +35,11 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 Repo = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w./+-]*\.gguf$", max_length=300)]
+TensorType = Literal[
+    "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_XS", "IQ4_NL", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K",
+    "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4", "NVFP4", "BF16", "F16", "F32",
+]  # fmt: skip
+"""Types that quantisers give an embedding or an output matrix."""
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,40}$")]
 
 
@@ -51,6 +56,10 @@ class FileEntry(Entry):
     sha256: Sha256 | None = None
     mtp: bool | None = None
     """The repository's own when not given."""
+    embedding_type: TensorType | None = None
+    """Of the token embedding; None where nobody published it."""
+    output_type: TensorType | None = None
+    """Of the output matrix; None where nobody published it."""
 
 
 class Repository(Entry):
@@ -104,6 +113,10 @@ class KnownFile:
     quant: str | None
     mtp: bool
     source: str
+    embedding_type: str | None = None
+    """The tensor type of the token embedding; None where nobody published it."""
+    output_type: str | None = None
+    """The tensor type of the output matrix; None where nobody published it."""
 
     @property
     def most_bytes(self) -> int:
@@ -236,11 +249,23 @@ def _with(own: Table, refreshed: Mapping[str, list[Repository]]) -> Table:
             models[name] = KnownModel.model_validate(
                 {"name": name, "source": f"the project's {PROJECT_FILE}", "repositories": []}
             )
-    fresh = [each for name, entries in refreshed.items() for each in _files(name, entries)]
+    listed = (each for name, entries in refreshed.items() for each in _files(name, entries))
+    fresh = [_with_recipe(each, own.files) for each in listed]
     asked = {each.repo for each in fresh}
     # Without a revision nobody can say that the hub's newest file is not meant.
     kept = (each for each in own.files if each.repo not in asked or each.revision != UNLOCKED)
     return Table(models, _once((*fresh, *kept)))
+
+
+def _with_recipe(listed: KnownFile, own: tuple[KnownFile, ...]) -> KnownFile:
+    """A listing says nothing of tensors: what was published of the same file's, to the byte, holds on."""
+    if listed.embedding_type or listed.output_type or listed.size is None:
+        return listed
+    place = (listed.repo, listed.file, listed.size)
+    for each in own:
+        if (each.repo, each.file, each.size) == place and each.sha256 in (listed.sha256, UNLOCKED):
+            return replace(listed, embedding_type=each.embedding_type, output_type=each.output_type)
+    return listed
 
 
 def _files(model: str, repositories: list[Repository]) -> Iterator[KnownFile]:
@@ -257,6 +282,8 @@ def _files(model: str, repositories: list[Repository]) -> Iterator[KnownFile]:
                 quant=entry.quant,
                 mtp=(place.mtp if entry.mtp is None else entry.mtp) and entry.quant is not None,
                 source=place.source,
+                embedding_type=entry.embedding_type,
+                output_type=entry.output_type,
             )
 
 

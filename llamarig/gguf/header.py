@@ -65,6 +65,8 @@ class Header:
     shards: int = field(default=1)
     composed: bool = field(default=False)
     """Whether nobody read it from a file: made of a model's dimensions and a file's bytes."""
+    embedding_assumed: bool = field(default=False)
+    """Whether the token embedding of a composed header has a type that nobody published."""
 
     @property
     def architecture(self) -> str:

@@ -22,6 +22,7 @@ def _device(device: DevicePlan) -> dict[str, Any]:
         "used-mib": round(device.used_mib, 2),
         "free-mib": round(device.free_mib, 2),
         "margin-mib": round(device.margin_mib, 2),
+        "doubt-mib": round(device.doubt_mib, 2),
         "components": _rounded(device.components),
         "services": {name: _rounded(terms) for name, terms in device.services.items()},
     }
@@ -31,7 +32,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     """What ``llamarig plan --json`` prints for one host."""
     return {
         "host": plan.host,
-        "fits": plan.fits,
+        "fits": plan.fits and plan.known,
         "known": plan.known,
         "devices": [_device(device) for device in plan.devices],
         "ram": {

@@ -137,12 +137,15 @@ def _unknown(what: str, spec: HostSpec, name: str) -> Finding:
 
 
 def _composed(spec: HostSpec, name: str, header: Header) -> Finding:
+    if header.embedding_assumed:
+        types = "and the types of single tensors are assumed, which moves some of them between card and RAM"
+    else:
+        types = "the token embedding has its published type, and those of most other tensors are assumed"
     return Finding(
         "header-composed",
         "warning",
         f"the header of model {spec.services[name].model} is not at hand and was composed from the dimensions of "
-        f"{header.name} and the bytes of its file: the weights are right in their sum, and the types of single "
-        "tensors are assumed, which moves some of them between card and RAM",
+        f"{header.name} and the bytes of its file: the weights are right in their sum, {types}",
         f"run `llamarig lock {spec.host}`, which stores the exact header under headers/",
         name,
     )
@@ -211,7 +214,7 @@ def _with_header(load: Load, spec: HostSpec, name: str, service: Service, header
     for term, mib in found.host.items():
         load.put(None, term, mib)
     load.ram_detail = dict(found.host_detail)
-    if header.composed:
+    if header.embedding_assumed:
         _doubt(load, header)
 
 

@@ -32,8 +32,9 @@ def scaled(header: Header, size: int) -> Header:
 def composed(model: KnownModel, file: KnownFile) -> Header | None:
     """A header from a model's dimensions and a file's bytes; None when nobody wrote the dimensions down.
 
-    Every matrix gets the same bits a weight, but the embedding and the output get the widest common block type that is
-    not above that: quantisers give them the mix's main type, and what the embedding takes less, the card takes more.
+    Every matrix gets the same bits a weight, but the embedding and the output get their published types, or the widest
+    common block type that is not above that: quantisers give them the mix's main type, and what the embedding takes
+    less, the card takes more.
     """
     if not model.shape:
         return None
@@ -48,21 +49,23 @@ def composed(model: KnownModel, file: KnownFile) -> Header | None:
     return Header(
         version=3,
         metadata=metadata,
-        tensors=tuple(_shared(matrices, file.most_bytes)),
+        tensors=tuple(_shared(matrices, file)),
         alignment=32,
         data_start=0,
         data_size=file.most_bytes,
+        embedding_assumed=file.embedding_type is None,
     )
 
 
-def _shared(matrices: list[tuple[str, tuple[int, ...]]], size: int) -> Iterator[Tensor]:
+def _shared(matrices: list[tuple[str, tuple[int, ...]]], file: KnownFile) -> Iterator[Tensor]:
+    size = file.most_bytes
     weights = {name: math.prod(dims) for name, dims in matrices}
-    mean = size * _BITS / sum(weights.values())
-    ends = _step(mean)
-    fixed = {name: weights[name] // BY_NAME[ends].block * BY_NAME[ends].size for name in _ENDS}
+    mean = _step(size * _BITS / sum(weights.values()))
+    ends = dict(zip(_ENDS, (file.embedding_type or mean, file.output_type or mean), strict=True))
+    fixed = {name: weights[name] // BY_NAME[kind].block * BY_NAME[kind].size for name, kind in ends.items()}
     rest = (size - sum(fixed.values())) / (sum(weights.values()) - sum(weights[name] for name in _ENDS))
     for name, dims in matrices:
-        yield Tensor(name, ends, dims, 0, fixed.get(name, math.ceil(weights[name] * rest)))
+        yield Tensor(name, ends.get(name, mean), dims, 0, fixed.get(name, math.ceil(weights[name] * rest)))
 
 
 def _step(mean: float) -> str:

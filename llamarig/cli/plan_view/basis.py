@@ -49,6 +49,10 @@ class Basis:
         """Of a card's usable memory."""
         return "assumed" if ("usable-assumed", gpu) in self._found else ""
 
+    def undecided(self, gpu: str) -> str:
+        """Of a card of which only the exact header says whether it holds all."""
+        return " with the composed header" if ("header-undecided", gpu) in self._found else ""
+
     def term(self, term: str, services: tuple[str, ...], gpu: str | None = None) -> str:
         """Of a term that ``services`` have on the card ``gpu``, or in RAM."""
         if term == "process" and self._any("process-measured", services):

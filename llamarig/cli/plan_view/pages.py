@@ -157,12 +157,12 @@ def _fitting(found: tuple[Curve, ...]) -> dict[tuple[str, str], str]:
 
 def _budgets(plan: Plan, basis: Basis) -> Iterator[Budget]:
     for device in plan.devices:
-        told = basis.usable(device.gpu)
+        told, open_ = basis.usable(device.gpu), basis.undecided(device.gpu)
         used, usable, free = device.used_mib, device.usable_mib, device.free_mib
         if not device.total_mib:
             state, left = "unknown", "its memory is not known"
         elif free < 0:
-            state, left = "short", f"{-free:,.0f} MiB too many"
+            state, left = "short", f"{-free:,.0f} MiB too many{open_}"
         else:
             state = "fits" if free >= device.margin_mib or not device.services else "thin"
             kept = "" if state == "fits" else ", which is not kept"
@@ -170,7 +170,7 @@ def _budgets(plan: Plan, basis: Basis) -> Iterator[Budget]:
         assumed = f" ({told})" if told else ""
         words = f"{used:,.0f} of {usable:,.0f} MiB usable{assumed}, {device.total_mib:,.0f} reported; {left}"
         rows = _rows(device.services, partial(basis.term, gpu=device.gpu), {})
-        shown = _bound(state, basis)
+        shown = "unknown" if open_ else _bound(state, basis)
         bar = bar_of_card(device, told)
         yield Budget(device.gpu, words, shown, bar, tuple(device.services), rows, _sums(device.services), used)
     yield _ram(plan, basis)

@@ -100,8 +100,10 @@ def _room(device: DevicePlan, basis: Basis) -> str:
         f"{device.used_mib:,.0f} of {device.usable_mib:,.0f} MiB usable{bracketed(basis.usable(device.gpu))}, "
         f"{device.total_mib:,.0f} reported"
     )
+    open_ = basis.undecided(device.gpu)
     if device.free_mib < 0:
-        return f"{words}, [bold red]{-device.free_mib:,.0f} too many[/], margin {device.margin_mib:,.0f}"
+        colour = "yellow" if open_ else "bold red"
+        return f"{words}, [{colour}]{-device.free_mib:,.0f} too many{open_}[/], margin {device.margin_mib:,.0f}"
     kept = "" if device.free_mib >= device.margin_mib else " [yellow]not kept[/]"
     return f"{words}, {device.free_mib:,.0f} free, margin {device.margin_mib:,.0f}{kept}"
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from llamarig.catalog.known_files import table
+from llamarig.catalog.known_files import Table, table
+from llamarig.cli.plan_view.pages import page
 from llamarig.cli.plan_view.terminal import headline
 from llamarig.errors import RigError
 from llamarig.memory.units import MIB
 from llamarig.plan import Plan, plan_host, plan_project
+from llamarig.plan.as_json import plan_json
 from llamarig.plan.curves import curves
 from llamarig.plan.headers import gather_headers
 from llamarig.plan.host import planned_subject
@@ -93,6 +96,56 @@ def test_what_only_the_exact_header_decides_is_no_yes(tmp_path: Path) -> None:
     assert not plan.known
     assert "the model's exact header is missing" in headline(plan)
     assert "does-not-fit" in codes(planned(guide({"context": 240_000}), tmp_path))
+
+
+def reference() -> HostSpec:
+    below, _ = read_file(ROOT / "inventory/dual-gpu-256k.yml")
+    assert below is not None
+    return HostSpec.model_validate(below.data())
+
+
+def test_the_reference_spec_as_it_lies_there_is_planned_as_published(tmp_path: Path) -> None:
+    plan = planned(reference(), tmp_path)
+    assert {"header-composed", "thin-margin"} <= set(codes(plan))
+    assert "header-undecided" not in codes(plan)
+    assert plan.fits
+    assert plan.known
+    assert "fits[/], [yellow]with a composed header" in headline(plan)
+    card = plan.devices[0]
+    assert card.used_mib == pytest.approx(23_952, rel=0.01)
+    assert card.doubt_mib == 0
+    assert plan.ram.components["weights"] == pytest.approx(994.63, abs=0.01)
+    said = next(finding.message for finding in plan.findings if finding.code == "header-composed")
+    assert "published type" in said
+
+
+def without_recipe() -> Table:
+    files = tuple(replace(each, embedding_type=None, output_type=None) for each in table().files)
+    return replace(table(), files=files)
+
+
+def test_without_its_recipe_the_reference_spec_is_not_known_in_every_form(tmp_path: Path) -> None:
+    found = reference()
+    headers = gather_headers(found, tmp_path, tmp_path, known=without_recipe())
+    plan = plan_host(found, headers)
+    assert codes(plan)["header-undecided"] == "warning"
+    said = plan_json(plan)
+    assert (said["fits"], said["known"]) == (False, False)
+    card = said["devices"][0]
+    assert card["free-mib"] < 0 <= card["free-mib"] + card["doubt-mib"]
+    text = page(plan, found, headers)
+    assert "not known: the model&#39;s exact header is missing" in text
+    assert "MiB too many with the composed header" in text
+    assert "does not fit</span>" not in text
+    assert '<span class="pill small note">not known</span>' in text
+
+
+def test_a_card_that_is_too_small_for_certain_is_badged_so(tmp_path: Path) -> None:
+    found = guide({"context": 240_000})
+    headers = gather_headers(found, tmp_path, tmp_path, known=table())
+    text = page(plan_host(found, headers), found, headers)
+    assert '<span class="pill small bad">does not fit</span>' in text
+    assert "with the composed header" not in text
 
 
 def test_a_solved_window_fits_for_certain(tmp_path: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from llamarig.catalog.known_files import PROJECT_FILE, UNLOCKED, KnownFile, quant_class, table
+from llamarig.catalog.known_files import PROJECT_FILE, UNLOCKED, KnownFile, TensorType, quant_class, table
+from llamarig.catalog.speeds import speeds
 from llamarig.errors import RigError
+from llamarig.gguf.tensor_types import BY_NAME
 from llamarig.memory import read_shape
 from llamarig.plan.stand_in import composed, scaled
 from tests.support.big_models import header_of, qwen35_27b
@@ -71,6 +75,7 @@ models:
         ENTRY % "size-gb: 1.0e+300",
         ENTRY % ("size: 1" + "0" * 400),
         ENTRY % "size: 0",
+        ENTRY % "size: 1, embedding-type: Q9_K",
     ],
 )
 def test_a_table_of_a_project_that_makes_no_sense_is_named(tmp_path: Path, text: str) -> None:
@@ -150,6 +155,67 @@ def test_a_wrong_table_of_a_project_is_refused(tmp_path: Path, text: str) -> Non
     (tmp_path / PROJECT_FILE).write_text(text)
     with pytest.raises(RigError, match="not usable"):
         table(tmp_path)
+
+
+LISTED = """schema-version: 1
+models:
+  qwen3.8-27b:
+    - repo: cdiamond/Qwen3.8-27B-iMatrix-NVFP4-MTP-GGUF
+      source: the hub's tree listing
+      files: [{file: Qwen3.8-27B-iMatrix-NVFP4-MTP.gguf, quant: NVFP4, mtp: true, sha256: %s, size: %d}]
+"""
+
+
+def reference(project: Path | None = None) -> KnownFile:
+    found = table(project).identify(
+        sha256=None, repo="cdiamond/Qwen3.8-27B-iMatrix-NVFP4-MTP-GGUF",
+        file="Qwen3.8-27B-iMatrix-NVFP4-MTP.gguf", size=None,
+    )  # fmt: skip
+    assert found is not None
+    return found
+
+
+def test_a_published_recipe_gives_embedding_and_output_their_types() -> None:
+    assert (reference().embedding_type, reference().output_type) == ("Q6_K", "Q8_0")
+    model = table().models["qwen3.8-27b"]
+    header = composed(model, reference())
+    assert header is not None
+    assert not header.embedding_assumed
+    assert header.by_name["token_embd.weight"].type == "Q6_K"
+    # As the server of the stack logs it.
+    assert header.by_name["token_embd.weight"].size / (1 << 20) == pytest.approx(994.63, abs=0.01)
+    assert header.by_name["output.weight"].type == "Q8_0"
+    assert sum(each.size for each in header.tensors) == pytest.approx(17_125_207_136, abs=1000)
+    unknown = composed(model, replace(reference(), embedding_type=None))
+    assert unknown is not None
+    assert unknown.embedding_assumed
+    assert unknown.by_name["token_embd.weight"].size < header.by_name["token_embd.weight"].size
+
+
+def test_the_types_that_may_be_written_down_are_types_of_gguf() -> None:
+    assert set(get_args(TensorType)) <= set(BY_NAME)
+
+
+def test_the_recipe_is_the_one_that_the_speed_model_reckons_with() -> None:
+    runs = [each for each in speeds().runs if each.type == "NVFP4" and each.source == "stack"]
+    assert len(runs) > 10
+
+    def bits(name: str | None) -> float:
+        assert name is not None
+        return BY_NAME[name].size * 8 / BY_NAME[name].block
+
+    both = (bits(reference().embedding_type), bits(reference().output_type))
+    assert {(each.embedding_bits, each.output_bits) for each in runs} == {both}
+
+
+@pytest.mark.parametrize(("size", "kept"), [(17_125_207_136, ("Q6_K", "Q8_0")), (17_125_207_137, (None, None))])
+def test_a_listing_keeps_the_recipe_of_the_same_bytes_alone(
+    size: int, kept: tuple[str | None, str | None], tmp_path: Path
+) -> None:
+    (tmp_path / PROJECT_FILE).write_text(LISTED % ("c" * 64, size))
+    found = reference(tmp_path)
+    assert (found.sha256, found.size) == ("c" * 64, size)
+    assert (found.embedding_type, found.output_type) == kept
 
 
 def known(quant: str) -> KnownFile:
