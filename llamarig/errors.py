@@ -6,8 +6,11 @@ on a user's terminal is a defect of llamarig.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -62,3 +65,14 @@ class RigErrors(Exception):  # noqa: N818 - the plural of RigError
     def code(self) -> ExitCode:
         """The highest exit code among the errors."""
         return max((error.code for error in self.errors), default=ExitCode.BAD_INPUT)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give an OSError that names no file the ``path`` that is written or read: a write and an fsync name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -14,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from llamarig import __version__
+from llamarig.cli.output import OutputError, give_up, name_streams
 from llamarig.cli.start import INTERRUPTED
 from llamarig.errors import ExitCode, RigError, RigErrors
 
@@ -39,7 +41,7 @@ VERBS: dict[str, str] = {
 }
 """Every verb that is built, with its line of help; each lives in ``llamarig/cli/<verb>.py``."""
 
-_STDOUT = 1
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _FIRST = {"-C": "--project", "--project": "--project", "--overlay": "--overlay"}
 """Options of the whole command, by every way to write them."""
 UNBUILT = ("logs", "bench", "tune", "remove", "keys")
@@ -209,6 +211,7 @@ def _run(argv: list[str]) -> int:
 
 def main() -> None:
     """End the process with the documented exit code."""
+    name_streams()
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
     if sys.stdout is None:
@@ -219,14 +222,25 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except OSError as error:
-        if error.filename is not None:
-            _complain(RigError("a file cannot be used", str(error.filename), error.strerror or ""))
-            sys.exit(int(ExitCode.HOST_FAILED))
-        # What is still held back for it would fail once more at the end of the process.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
-        if not isinstance(error, BrokenPipeError):
-            _complain(RigError(what="the output cannot be written", where="standard output", why=error.strerror or ""))
+        _system_error(error)
         sys.exit(int(ExitCode.HOST_FAILED))
+
+
+def _system_error(error: OSError) -> None:
+    """Say what the system refused: to write the output, to use a file, or what names nothing."""
+    what = "the system refuses what llamarig needs" if error.filename is None else "a file cannot be used"
+    if isinstance(error, OutputError):
+        give_up(error)
+        if error.errno == errno.EPIPE or error.descriptor == sys.stderr.fileno():
+            return
+        what = "the output cannot be written"
+    fix = "make room there, and run the same command again" if error.errno in _FULL else ""
+    told = RigError(what, str(error.filename or ""), error.strerror or str(error), fix)
+    try:
+        _refused([told], [] if isinstance(error, OutputError) else sys.argv[1:])
+        sys.stdout.flush()
+    except OutputError as silent:
+        give_up(silent)
 
 
 if __name__ == "__main__":

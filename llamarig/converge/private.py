@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from llamarig.errors import naming
+
 
 def _parent() -> str | None:
     """The user's runtime directory (memory, not disk) when it is his alone, else the default."""
@@ -109,6 +111,6 @@ def private_directory() -> Iterator[Path]:
 def write_private(path: Path, text: str) -> Path:
     """Create ``path`` with mode 0600 and ``text``; it must not exist yet."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+    with naming(path), os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
     return path

@@ -15,7 +15,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from llamarig.errors import RigError
+from llamarig.errors import RigError, naming
 from llamarig.gguf.header import Header, Omitted, Tensor, Value
 from llamarig.gguf.tensor_types import BY_NAME
 
@@ -66,10 +66,14 @@ def write_sidecar(header: Header, model_sha256: str, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{model_sha256}.json"
     temporary = directory / f".{model_sha256}.{secrets.token_hex(8)}"
-    with temporary.open("x", encoding="utf-8") as stream:
-        stream.write(dump_sidecar(header, model_sha256))
-        stream.flush()
-        os.fsync(stream.fileno())
+    try:
+        with naming(path), temporary.open("x", encoding="utf-8") as stream:
+            stream.write(dump_sidecar(header, model_sha256))
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     temporary.replace(path)
     return path
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from llamarig.errors import RigError
+from llamarig.errors import RigError, naming
 from llamarig.render.wanted import Wanted, WantedFile
 
 MANIFEST = "manifest.json"
@@ -92,7 +92,7 @@ def _place(out: Path, path: str) -> Path:
 def _write(place: Path, content: str, mode: int) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(place, flags, 0o600), "w", encoding="utf-8", newline="") as file:
+    with naming(place), os.fdopen(os.open(place, flags, 0o600), "w", encoding="utf-8", newline="") as file:
         file.write(content)
         os.fchmod(file.fileno(), mode)
 

@@ -40,5 +40,5 @@ def held_release(spec: HostSpec, project_root: Path) -> Held | None:
         shutil.copyfile(source, temporary)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise RigError("the mirror's release cannot be copied", str(source), error.strerror or "") from error
+        raise RigError("the mirror's release cannot be copied", str(source), str(error)) from error
     return ours.add(temporary, found.sha256, asdict(wanted), found.origin, found.at)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from llamarig.errors import RigError
+from llamarig.errors import RigError, naming
 from llamarig.render.site import MANIFEST, read_manifest
 
 SCHEMA = 1
@@ -131,12 +131,11 @@ def write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".llamarig-{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
+        with naming(path), temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
+    except OSError:
         temporary.unlink(missing_ok=True)
-        # A write names no file by itself, and would be taken for one to standard output.
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
     temporary.replace(path)

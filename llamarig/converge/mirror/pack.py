@@ -9,7 +9,7 @@ from pathlib import Path
 from llamarig.converge.artifacts import Artifact
 from llamarig.converge.mirror.manifest import Manifest
 from llamarig.converge.store.shelf import Shelf, sha256_of
-from llamarig.errors import RigError
+from llamarig.errors import RigError, naming
 
 
 def packed_packages(mirror: Path, system: str, shelf: Shelf) -> Artifact:
@@ -24,7 +24,7 @@ def packed_packages(mirror: Path, system: str, shelf: Shelf) -> Artifact:
     folder = f"debian/{system}/"
     temporary = shelf.partial(f"packages {mirror} {system} {os.getpid()}")
     try:
-        with tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as tar:
+        with naming(temporary), tarfile.open(temporary, "w", format=tarfile.PAX_FORMAT) as tar:
             for path in sorted(path for path in manifest.files if path.startswith(folder)):
                 info = tarfile.TarInfo(path.removeprefix(folder))
                 info.size, info.mode = (mirror / path).stat().st_size, 0o644
@@ -32,6 +32,8 @@ def packed_packages(mirror: Path, system: str, shelf: Shelf) -> Artifact:
                     tar.addfile(info, stream)
     except OSError as error:
         temporary.unlink(missing_ok=True)
+        if error.filename == str(temporary):
+            raise
         raise RigError(
             what="a package of the mirror cannot be read",
             where=str(error.filename or mirror),

@@ -16,7 +16,7 @@ import httpx
 
 from llamarig.converge.store.pip_config import PipConfig
 from llamarig.converge.store.shelf import Progress
-from llamarig.errors import ExitCode, RigError
+from llamarig.errors import ExitCode, RigError, naming
 
 ATTEMPTS = 5
 EVERY_S = 0.5
@@ -119,7 +119,8 @@ def _attempt(http: httpx.Client, wish: Wish, target: Path, progress: Progress) -
         start, total = _extent(answer, have)
         if wish.size is not None and total is not None and total != wish.size:
             raise _lies(wish.url, total, wish.size)
-        note.write_text(json.dumps({"url": wish.url, "etag": answer.headers.get("etag", "")}))
+        with naming(note):
+            note.write_text(json.dumps({"url": wish.url, "etag": answer.headers.get("etag", "")}))
         done = _save(answer, wish, target, start, progress)
     expected = wish.size if wish.size is not None else total
     if expected is not None and done != expected:
@@ -133,7 +134,7 @@ def _save(answer: httpx.Response, wish: Wish, target: Path, start: int, progress
     length = answer.headers.get("content-length", "")
     total = wish.size or (start + int(length) if length.isdecimal() else 0)
     done, told = start, 0.0
-    with target.open("r+b" if start else "wb") as file:
+    with naming(target), target.open("r+b" if start else "wb") as file:
         file.seek(start)
         file.truncate()
         # No chunk size: what waits in httpx for a chunk to fill would be lost with the connection.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from llamarig.converge.store.download import shown
 from llamarig.converge.store.shelf import Progress, Shelf, sha256_of
-from llamarig.errors import ExitCode, RigError
+from llamarig.errors import ExitCode, RigError, naming
 
 FULL = 40
 
@@ -77,7 +77,8 @@ def archive(shelf: Shelf, url: str, commit: str, progress: Progress) -> tuple[st
             # Attributes of the tree may not leave files out of the archive or rewrite them.
             info = repository / "info"
             info.mkdir(exist_ok=True)
-            (info / "attributes").write_text("* -export-ignore -export-subst -text -ident\n")
+            with naming(info / "attributes"):
+                (info / "attributes").write_text("* -export-ignore -export-subst -text -ident\n")
             temporary = shelf.partial(f"git archive {commit}")
             _git(repository, "archive", "--format=tar", f"--prefix={commit}/", f"--output={temporary}", got)
         except RigError as error:
@@ -85,7 +86,8 @@ def archive(shelf: Shelf, url: str, commit: str, progress: Progress) -> tuple[st
                            fix="check engine.source.git and engine.commit", code=error.code) from error  # fmt: skip
         sha256 = sha256_of(temporary)
         path = shelf.put(temporary, sha256, where)
-        note.write_text(json.dumps({"sha256": sha256}))
+        with naming(note):
+            note.write_text(json.dumps({"sha256": sha256}))
         return sha256, path
 
 

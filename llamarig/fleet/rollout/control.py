@@ -6,6 +6,8 @@ import os
 import secrets
 from pathlib import Path
 
+from llamarig.errors import naming
+
 PAUSE, ABORT = "pause", "abort"
 _FILE = "request"
 
@@ -16,8 +18,12 @@ def ask(place: Path, what: str) -> None:
         return
     temporary = place / f".{_FILE}.{secrets.token_hex(8)}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(what)
+    try:
+        with naming(place / _FILE), os.fdopen(descriptor, "w") as stream:
+            stream.write(what)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     temporary.replace(place / _FILE)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from llamarig.compare.text import hide_secrets, printable
-from llamarig.errors import ExitCode, RigError
+from llamarig.errors import ExitCode, RigError, naming
 
 Record = dict[str, Any]
 
@@ -125,8 +125,9 @@ class Journal:
             data = _bytes(descriptor, path)
             contents = parse(data, str(path))
             if contents.length != len(data):
-                os.ftruncate(descriptor, contents.length)
-                os.fsync(descriptor)
+                with naming(path):
+                    os.ftruncate(descriptor, contents.length)
+                    os.fsync(descriptor)
         except BaseException:
             os.close(descriptor)
             raise
@@ -191,7 +192,7 @@ def _open(path: Path, flags: int) -> int:
 
 
 def _bytes(descriptor: int, path: Path) -> bytes:
-    with os.fdopen(os.dup(descriptor), "rb") as stream:
+    with naming(path), os.fdopen(os.dup(descriptor), "rb") as stream:
         data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         why = f"it holds more than {MOST_BYTES >> 20} MiB, and no rollout writes that much"
@@ -207,6 +208,7 @@ def sync_directory(path: Path) -> None:
     """Put a directory's entries on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
