@@ -181,10 +181,12 @@ def _signature(seen: Mapping[str, Any]) -> Iterator[Action]:
             "pending": "its enrolment waits to be confirmed at the console",
             "absent": "dkms has made none yet",
         }.get(str(state), "the firmware does not know it")
+        certificate = as_text(seen.get("signing-certificate")) or ""
+        named = f", {printable(certificate)}" if certificate else ""
         yield Action(
             "driver",
             SECURE_BOOT,
-            f"Secure Boot is on and takes no module without the key of dkms: {told}",
+            f"Secure Boot is on and takes no module without the key of dkms{named}: {told}",
             expected="enrolled",
             observed=printable(state),
         )

@@ -11,25 +11,13 @@ from typing import Any
 
 from ansible.module_utils.rig_files import UnusualFileError, lstat, read_json, read_kernel, read_small
 from ansible.module_utils.rig_reboot_note import read_note
+from ansible.module_utils.rig_secure_boot import secure_boot, signing_key
 
 DPKG = "/var/lib/dpkg/status"
 JOURNAL = "/var/lib/dpkg/updates"
 DKMS = "/var/lib/dkms"
 WANTS = "/etc/systemd/system/multi-user.target.wants"
 _GONE = ("not-installed", "config-files")
-_EFI = "/sys/firmware/efi"
-_SECURE_BOOT = f"{_EFI}/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-"""UEFI specification, 3.3: four octets of attributes, then 1 when it is on."""
-_SHIM = "605dab50-e046-4300-abb6-3dd810dd8b23"
-_ENROLLED = (
-    f"{_EFI}/mok-variables/MokListRT",
-    f"{_EFI}/efivars/MokListRT-{_SHIM}",
-    f"{_EFI}/efivars/db-d719b2cb-3d3a-4596-a3bc-dad00e67656f",
-)
-"""Where the kernel and shim tell which keys a machine's owner has enrolled; a certificate stands in it as it is."""
-_PENDING = (f"{_EFI}/efivars/MokNew-{_SHIM}",)
-KEYS = ("/var/lib/dkms/mok.pub", "/var/lib/shim-signed/mok/MOK.der")
-"""Certificates that dkms signs with: Debian's, Ubuntu's."""
 _NOUVEAU = ("nouveau", "nova_core")
 BOOT_FILES = ("/etc/modprobe.d/", "/etc/modules-load.d/")
 _RUN_FILE = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
@@ -197,26 +185,6 @@ def nouveau(root: str = "") -> list[str]:
     return held
 
 
-def secure_boot(root: str = "") -> bool | None:
-    """Whether the firmware takes signed modules only; None on a machine without UEFI."""
-    value = read_kernel(root + _SECURE_BOOT, 64)
-    if not value:
-        return None
-    return value[-1:] == b"\x01"
-
-
-def signing_key(root: str = "") -> str:
-    """``enrolled``, ``pending`` (imported, and not yet confirmed at the console), ``unknown`` to the firmware, or
-    ``absent`` when dkms has no key yet."""
-    keys = [key for path in KEYS if (key := read_kernel(root + path, 1 << 16))]
-    if not keys:
-        return "absent"
-    for state, places in (("enrolled", _ENROLLED), ("pending", _PENDING)):
-        if any(key in read_kernel(root + place, 1 << 20) for key in keys for place in places):
-            return state
-    return "unknown"
-
-
 def run_file(own_packages: dict[str, dict[str, Any]], root: str = "") -> bool:
     """Whether a driver is there that no package owns, as NVIDIA's .run file installs it."""
     if any(name.startswith(("nvidia-", "libcuda1", "libnvidia-")) for name in own_packages):
@@ -241,6 +209,7 @@ def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
     there = packages(named, own, apart, root)
     version, is_open = loaded(root)
     unit = str(probe.get("unit", ""))
+    key, certificate = signing_key(bootable(root), root)
     return {
         "packages": there,
         "kernels": kernels(root),
@@ -252,7 +221,8 @@ def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
         "run-file": run_file({name: entry for name, entry in there.items() if is_own(name, own, apart)}, root),
         "nouveau": nouveau(root),
         "secure-boot": secure_boot(root),
-        "signing-key": signing_key(root),
+        "signing-key": key,
+        "signing-certificate": certificate,
         "stale": [path for path in probe.get("stale", []) if os.path.lexists(root + path)],
         "enabled": bool(unit) and os.path.lexists(f"{root}{WANTS}/{unit}"),
     }

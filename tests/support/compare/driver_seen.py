@@ -27,6 +27,7 @@ def driver_seen(wanted: WantedDriver | None) -> dict[str, Any] | None:
         "nouveau": [],
         "secure-boot": False,
         "signing-key": "absent",
+        "signing-certificate": "/var/lib/dkms/mok.pub",
         "stale": [],
         "enabled": True,
         "files": {

@@ -155,6 +155,9 @@ def test_secure_boot_asks_for_the_key(case: Case) -> None:
         seen["signing-key"] = state
         assert [action.subject for action in actions(case)] == ["secure-boot"]
         assert words in actions(case)[0].reason
+        assert "the key of dkms, /var/lib/dkms/mok.pub: " in actions(case)[0].reason
+    seen["signing-certificate"] = "/root/\x1b[2J.der"
+    assert "\x1b" not in actions(case)[0].reason
 
 
 def test_without_a_card_nothing_has_to_be_loaded(case: Case) -> None:

@@ -47,8 +47,6 @@ Version: 1
 KERNEL = "6.12.117+deb13-amd64"
 OLDER = "6.12.96+deb13-amd64"
 OWN, APART = ["libcuda1", "nvidia-open*", "nvidia-kernel-*", "nvidia-smi"], ["nvidia-kernel-common"]
-SECURE = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-SHIM = "605dab50-e046-4300-abb6-3dd810dd8b23"
 
 
 def write(root: Path, path: str, content: bytes | str = b"") -> Path:
@@ -144,25 +142,6 @@ def test_an_initramfs_older_than_the_blacklist_is_named(root: Path) -> None:
     assert nvidia.old_initramfs(files, str(root)) == []
     os.utime(listed, ns=(3 * 10**18, 3 * 10**18))
     assert nvidia.old_initramfs(files, str(root)) == [KERNEL]
-
-
-def test_secure_boot_is_read_from_the_firmware(root: Path) -> None:
-    assert nvidia.secure_boot(str(root)) is None
-    write(root, SECURE, b"\x06\x00\x00\x00\x01")
-    assert nvidia.secure_boot(str(root)) is True
-    write(root, SECURE, b"\x06\x00\x00\x00\x00")
-    assert nvidia.secure_boot(str(root)) is False
-
-
-def test_the_key_of_dkms_is_looked_for_among_the_enrolled(root: Path) -> None:
-    assert nvidia.signing_key(str(root)) == "absent"
-    key = b"0\x82\x03\x0bcertificate of this machine"
-    write(root, "var/lib/dkms/mok.pub", key)
-    assert nvidia.signing_key(str(root)) == "unknown"
-    write(root, f"sys/firmware/efi/efivars/MokNew-{SHIM}", b"\x07\x00\x00\x00list" + key)
-    assert nvidia.signing_key(str(root)) == "pending"
-    write(root, "sys/firmware/efi/mok-variables/MokListRT", b"list" + key + b"others")
-    assert nvidia.signing_key(str(root)) == "enrolled"
 
 
 def test_a_driver_that_no_package_owns_is_a_run_file(root: Path) -> None:
