@@ -79,7 +79,8 @@ class Maintenance(SpecModel):
     idle_minutes: Annotated[int, Field(ge=0, le=10080)] | None = None
     """Minutes without a request after which the host counts as idle; 10 when not given."""
     reboot: Literal["never", "ask", "now"] = "ask"
-    """Whether `rebuild` makes a reboot that is needed: ``now`` once nobody would notice, ``ask`` first, ``never``."""
+    """Whether `rebuild` or a rollout makes a reboot that is needed: ``now`` once nobody would notice, ``ask`` first,
+    ``never``."""
 
 
 class Kernel(SpecModel):
