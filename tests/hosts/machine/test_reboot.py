@@ -18,6 +18,7 @@ from lab.machine_grub import GrubMachine
 from lab.packages import ensure_commands
 from lab.project import ROOT, Project
 
+from llamarig.compare.reboot_tried import NOTE
 from tests.support import driver_host
 from tests.support.driver_module import with_module
 from tests.support.driver_repository import Signer, repository
@@ -144,6 +145,17 @@ def test_power_that_fails_while_the_new_kernel_comes_up_boots_the_former_one(ben
     assert "after the reboot not all of it agrees" in said
     bench.machine.wait_booted()
     assert bench.running() == bench.older
+
+
+@pytest.mark.usefixtures("mended")
+def test_what_the_reboot_did_not_bring_is_tried_again_when_somebody_says_so(bench: Bench) -> None:
+    code, decided = bench.decision()
+    assert (code, decided["verdict"]) == (1, "refused")
+    assert "a reboot for just this was made at 20" in str(decided["why"])
+    before = bench.boot()
+    status, said = bench.rebuilt()
+    assert (status, bench.boot()) == (0, before), said
+    bench.machine.ssh(f"rm {NOTE}")
     assert bench.decision()[1]["verdict"] == "ask"
 
 
@@ -161,6 +173,7 @@ def test_the_next_rebuild_goes_on_and_kernel_module_and_library_agree(bench: Ben
     assert f"gnulinux-{bench.newer}-advanced" in bench.machine.ssh("grub-editenv list")
     code, decided = bench.decision()
     assert (code, decided["verdict"]) == (0, "not-needed"), json.dumps(decided)
+    assert bench.machine.ssh(f"ls {NOTE}", check=False).strip() == "", "a boot that was proven is no try any more"
 
 
 @pytest.mark.usefixtures("mended")
