@@ -19,6 +19,7 @@ from llamarig.render.wanted import (
     WantedUser,
 )
 from tests.support.compare.driver_seen import driver_seen
+from tests.support.compare.files_seen import files_seen
 
 RELEASE = "4df29be4f-0123456789ab"
 BASE = f"{RELEASES}/{RELEASE}"
@@ -210,17 +211,7 @@ def observation(wanted: Wanted) -> dict[str, Any]:
             }
             for user in wanted.users
         },
-        "files": {
-            file.path: {
-                "type": "file",
-                "sha256": file.sha256,
-                "mode": file.mode,
-                "owner": file.owner,
-                "group": file.group,
-                "size": len(file.content),
-            }
-            for file in wanted.files
-        },
+        "files": files_seen(wanted.files),
         "directories": {
             path: {"type": "dir", "mode": mode, "owner": owner, "group": group}
             for path, mode, owner, group in wanted.directories

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llamarig.render.wanted import WantedDriver
+from tests.support.compare.files_seen import files_seen
 
 KERNEL = "6.12.117+deb13-amd64"
 
@@ -30,15 +31,5 @@ def driver_seen(wanted: WantedDriver | None) -> dict[str, Any] | None:
         "signing-certificate": "/var/lib/dkms/mok.pub",
         "stale": [],
         "enabled": True,
-        "files": {
-            file.path: {
-                "type": "file",
-                "sha256": file.sha256,
-                "mode": file.mode,
-                "owner": file.owner,
-                "group": file.group,
-                "size": len(file.content),
-            }
-            for file in wanted.files
-        },
+        "files": files_seen(wanted.files),
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +13,9 @@ from llamarig.compare import Action, compare
 from llamarig.compare.driver import without_module
 from llamarig.converge.decide import decide
 from llamarig.render import driver as rendered
-from tests.support.compare.cases import Case, observation
+from tests.support.compare.cases import Case
+from tests.support.compare.driver_case import driver_case
 from tests.support.compare.driver_seen import KERNEL
-from tests.support.docs.refusals import spec_of
 
 VERSION = "610.57.04"
 NEWER = "6.12.100+deb13-amd64"
@@ -26,10 +25,7 @@ Change = Callable[[dict[str, Any]], Any]
 
 @pytest.fixture
 def case() -> Case:
-    spec, _ = spec_of("cuda", "driver: {flavour: open}")
-    made = Case()
-    made.want(driver=rendered.driver(spec, Path("/nowhere")))
-    made.observed = observation(made.wanted)
+    made = driver_case()
     made.observed["gpus"] = [CARD]
     return made
 

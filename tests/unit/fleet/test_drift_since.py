@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,10 @@ from llamarig.compare.view import view_of
 from llamarig.fleet.drift.host import Difference, host_drift
 from llamarig.fleet.drift.since import Since, since
 from llamarig.fleet.drift.words import since_words
-from llamarig.render import driver as rendered
 from tests.support.compare import changes
 from tests.support.compare.cases import KEYS, MODEL, PROBE, UNIT, Case, observation, sha
+from tests.support.compare.driver_case import driver_case
 from tests.support.compare.planted import PLANTED, Planted
-from tests.support.docs.refusals import spec_of
 from tests.support.power.cases import BLACKWELL
 from tests.support.power.cases import observed as power_observed
 from tests.support.power.cases import wanted as power_wanted
@@ -180,11 +178,7 @@ def test_times_that_are_none_are_not_known(lie: Any) -> None:
 
 
 def gpu_case() -> Case:
-    spec, _ = spec_of("cuda", "driver: {flavour: open}")
-    case = Case()
-    case.want(driver=rendered.driver(spec, Path("/nowhere")))
-    case.observed = observation(case.wanted)
-    return changed(case, LATER_S, DPKG)
+    return changed(driver_case(), LATER_S, DPKG)
 
 
 @pytest.mark.parametrize(

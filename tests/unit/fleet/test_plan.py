@@ -16,11 +16,10 @@ from llamarig.errors import ExitCode, RigError
 from llamarig.fleet.plan import FleetPlan, HostPlan, Observation, plan_rollout
 from llamarig.fleet.policy import Use, policy_of
 from llamarig.plan import many
-from llamarig.render import driver as rendered
 from llamarig.render.wanted import Wanted
 from llamarig.spec.load import LoadedHost, load_project
 from tests.support.compare.cases import RELEASE, observation
-from tests.support.docs.refusals import spec_of
+from tests.support.compare.driver_case import wanted_driver
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [f"host-{number}" for number in range(6)]
@@ -145,7 +144,7 @@ def test_many_hosts_are_planned_on_all_cores_with_the_same_result(
 def test_a_reboot_that_can_be_foreseen_is_told(
     project: Path, hosts: list[LoadedHost], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    managed = rendered.driver(spec_of("cuda", "driver: {flavour: open}")[0], Path("/nowhere"))
+    managed = wanted_driver()
     assert managed is not None
     wanted = replace(wanted_for(project, hosts[3]), driver=managed)
     monkeypatch.setattr("llamarig.fleet.plan.wanted_for", lambda *_: wanted)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from llamarig.compare.kernel_back import KernelBack, alone, with_former
 from llamarig.compare.view import View
 from llamarig.converge.way_back import kernel_way, whole_way
 from llamarig.errors import RigError
-from llamarig.render import driver as rendered
-from tests.support.compare.cases import Case, observation
+from tests.support.compare.cases import Case
+from tests.support.compare.driver_case import driver_case
 from tests.support.compare.driver_seen import KERNEL
-from tests.support.docs.refusals import spec_of
 
 OLDER, NEWER = "6.12.107+deb13-amd64", "6.12.120+deb13-amd64"
 BUILT = {"headers": True, "dkms": {"nvidia/610.57.04": "installed"}}
@@ -22,10 +19,7 @@ BUILT = {"headers": True, "dkms": {"nvidia/610.57.04": "installed"}}
 @pytest.fixture
 def case() -> Case:
     """A host that runs the newer of two kernels, and was proven on both."""
-    spec, _ = spec_of("cuda", "driver: {flavour: open}")
-    made = Case()
-    made.want(driver=rendered.driver(spec, Path("/nowhere")))
-    made.observed = observation(made.wanted)
+    made = driver_case()
     made.observed["kernel"] = KERNEL
     made.observed["driver"]["kernels"] = {OLDER: BUILT, KERNEL: BUILT}
     made.observed["driver"]["proven-kernels"] = [KERNEL, OLDER]

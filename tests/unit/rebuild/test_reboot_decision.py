@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ import pytest
 from llamarig.compare.reboot import Policy, ahead, busy, decide_reboot, differs_after, newest
 from llamarig.compare.view import View
 from llamarig.converge.hosts import reboot_policy
-from llamarig.render import driver as rendered
-from tests.support.compare.cases import Case, observation
+from tests.support.compare.cases import Case
+from tests.support.compare.driver_case import driver_case
 from tests.support.compare.driver_seen import KERNEL
 from tests.support.docs.refusals import spec_of
 
@@ -29,10 +28,7 @@ Change = Callable[[dict[str, Any]], Any]
 
 @pytest.fixture
 def case() -> Case:
-    spec, _ = spec_of("cuda", "driver: {flavour: open}")
-    made = Case()
-    made.want(driver=rendered.driver(spec, Path("/nowhere")))
-    made.observed = observation(made.wanted)
+    made = driver_case()
     made.observed["gpus"] = [CARD]
     return made
 

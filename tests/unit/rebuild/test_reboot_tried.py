@@ -13,10 +13,9 @@ from llamarig.compare.reboot import Policy, decide_reboot
 from llamarig.compare.reboot_tried import NOTE, in_vain, purpose
 from llamarig.compare.state import state_of
 from llamarig.compare.view import View
-from llamarig.render import driver as rendered
-from tests.support.compare.cases import Case, observation
+from tests.support.compare.cases import Case
+from tests.support.compare.driver_case import driver_case, wanted_driver
 from tests.support.compare.driver_seen import KERNEL
-from tests.support.docs.refusals import spec_of
 from tests.support.observe.load import module, part
 
 boot = module("rig_boot")
@@ -32,10 +31,7 @@ Change = Callable[[dict[str, Any]], Any]
 @pytest.fixture
 def case() -> Case:
     """A host that has a newer kernel with its module, and needs a reboot."""
-    spec, _ = spec_of("cuda", "driver: {flavour: open}")
-    made = Case()
-    made.want(driver=rendered.driver(spec, Path("/nowhere")))
-    made.observed = observation(made.wanted)
+    made = driver_case()
     made.observed["boot-id"] = BEFORE
     made.observed["gpus"] = [{"bus-id": "0000:01:00.0", "device": "0x2b85"}]
     made.observed["driver"]["kernels"][NEWER] = {"headers": True, "dkms": {f"nvidia/{VERSION}": "installed"}}
@@ -104,10 +100,9 @@ def test_what_changed_since_makes_it_another_reboot(case: Case, tmp_path: Path, 
 
 
 def test_another_driver_is_another_purpose(case: Case) -> None:
-    spec, _ = spec_of("cuda", "driver: {flavour: proprietary}")
     open_ = purpose(view(case), NEWER)
     assert open_["module"] == f"{VERSION} open"
-    case.want(driver=rendered.driver(spec, Path("/nowhere")))
+    case.want(driver=wanted_driver("proprietary"))
     assert purpose(view(case), NEWER)["module"] == f"{VERSION} proprietary"
     assert purpose(view(case), KERNEL)["kernel"] == KERNEL
     case.want(driver=None)

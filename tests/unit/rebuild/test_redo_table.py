@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,8 @@ import pytest
 from llamarig.compare import compare
 from llamarig.compare.redo import Change, changes
 from llamarig.compare.view import View
-from llamarig.render import driver as rendered
-from tests.support.compare.cases import RELEASE, Case, observation
-from tests.support.docs.refusals import spec_of
+from tests.support.compare.cases import RELEASE, Case
+from tests.support.compare.driver_case import driver_case
 
 VERSION = "610.57.04"
 NEWER = "6.12.120+deb13-amd64"
@@ -22,11 +20,7 @@ NEWER = "6.12.120+deb13-amd64"
 
 @pytest.fixture
 def case() -> Case:
-    spec, _ = spec_of("cuda", "driver: {flavour: open}")
-    made = Case()
-    made.want(driver=rendered.driver(spec, Path("/nowhere")))
-    made.observed = observation(made.wanted)
-    return made
+    return driver_case()
 
 
 def rows(case: Case) -> dict[str, Change]:
