@@ -9,6 +9,7 @@ a runner leaves on disk, and a fifth faster (1.3 s against 1.6 s for one ping).
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import locale
 import os
@@ -127,6 +128,12 @@ def end(child: subprocess.Popen[bytes], patience_s: float = 20.0) -> None:
         child.wait()
 
 
+def _unused(private: Path, playbook: str) -> str:
+    """A name for the files of a run: a verb may run a playbook a second time, to look again after a change, say."""
+    names = itertools.chain([playbook], (f"{playbook}.{number}" for number in itertools.count(2)))
+    return next(name for name in names if not (private / f"{name}.llamarig.json").exists())
+
+
 def run_playbook(
     playbook: str,
     hosts: HostVariables,
@@ -141,11 +148,12 @@ def run_playbook(
     inventory and extra variables go there as files, so nothing is on a command line.
     ``sink`` gets every event as it happens. Never raises for a failed host.
     """
-    inventory = write_private(private / f"{playbook}.llamarig.json", json.dumps({"prepared": hosts}))
+    name = _unused(private, playbook)
+    inventory = write_private(private / f"{name}.llamarig.json", json.dumps({"prepared": hosts}))
     command = [*_not_alone(), sys.executable, "-m", "ansible", "playbook", "--inventory", str(inventory)]
     command += ["--forks", str(max(1, min(FORKS, len(hosts))))]
     if extra:
-        variables = write_private(private / f"{playbook}.variables.json", json.dumps(extra))
+        variables = write_private(private / f"{name}.variables.json", json.dumps(extra))
         command += ["--extra-vars", f"@{variables}"]
     command.append(str(data_root() / "playbooks" / f"{playbook}.yml"))
     collector = _Collector(hosts, sink)

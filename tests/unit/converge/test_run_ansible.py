@@ -77,17 +77,20 @@ def test_an_open_password_file_stops_before_anything_runs(tmp_path: Path) -> Non
         password.chmod(0o644)
         hosts = {"here": {**LOCAL, "llamarig_become_password_file": str(password), "llamarig_probe": probe()}}
         run = run_playbook("observe", hosts, private)
-        answer = observe_variables({"here": {**LOCAL, "llamarig_probe": 3}}, _second(private))
+        answer = observe_variables({"here": {**LOCAL, "llamarig_probe": 3}}, private)
     assert run.status != 0
     assert not run.hosts["here"].ran
     assert "open to others" in run.messages
     assert isinstance(answer["here"], RigError), "a module that refuses its arguments is an error, not an answer"
 
 
-def _second(private: Path) -> Path:
-    place = private / "second"
-    place.mkdir(mode=0o700)
-    return place
+def test_a_verb_may_look_twice() -> None:
+    hosts = {"here": {**LOCAL, "llamarig_probe": probe()}}
+    with private_directory() as private:
+        first, second = observe_variables(hosts, private), observe_variables(hosts, private)
+    assert isinstance(first["here"], dict)
+    assert isinstance(second["here"], dict)
+    assert second["here"]["boot-id"] == first["here"]["boot-id"]
 
 
 def test_a_playbook_that_is_not_there_says_so() -> None:
@@ -97,7 +100,7 @@ def test_a_playbook_that_is_not_there_says_so() -> None:
     assert "could not be found" in run.messages
 
 
-@pytest.mark.parametrize("name", ["site", "rollback", "verify", "drift", "observe"])
+@pytest.mark.parametrize("name", ["site", "rollback", "verify", "drift", "observe", "gc"])
 def test_every_playbook_parses(name: str) -> None:
     import os
     import subprocess
