@@ -119,9 +119,11 @@ def refuse(view: View, listing: Mapping[str, Any]) -> None:
         )
         raise _refused("what must stay cannot be read", host, printable(unreadable, 600), fix + "remove that file")
     if blind := listing.get("blind"):
-        count = len(blind) if isinstance(blind, list) else 1
+        first = [_process(each) for each in blind[:3]] if isinstance(blind, list) else ["one of them"]
+        more = f" and {len(blind) - 3} more" if len(blind) > 3 else ""  # noqa: PLR2004 - those that are named
         fix = "let llamarig be root on the host, with the right to look into processes (CAP_SYS_PTRACE)"
-        raise _refused("not every process can be looked into", host, f"{count} of them might use what would go", fix)
+        why = f"what would go might be used by {', '.join(first)}{more}"
+        raise _refused("not every process can be looked into", host, why, fix)
 
 
 def _refused(what: str, host: str, why: str = "", fix: str = "") -> RigError:
@@ -215,10 +217,12 @@ def _reasons(
 
 
 def _user(used: object) -> str:
-    if used is None:
-        return ""
-    process = as_map(used)
-    return f"process {as_int(process.get('pid')) or '?'} ({printable(process.get('command'))}) uses it"
+    return "" if used is None else f"{_process(used)} uses it"
+
+
+def _process(user: object) -> str:
+    process = as_map(user)
+    return f"process {as_int(process.get('pid')) or '?'} ({printable(process.get('command'))})"
 
 
 def _waits(wanted: Wanted, each: Mapping[str, Any], there: set[str], build_cache: bool) -> str:

@@ -32,7 +32,7 @@ class Uses:
     units: dict[str, User] = field(default_factory=dict)
     """Units of our jobs in which a process runs."""
     uids: dict[int, User] = field(default_factory=dict)
-    blind: list[int] = field(default_factory=list)
+    blind: list[User] = field(default_factory=list)
     """Processes that could not be looked into."""
 
     def of(self, path: str, inodes: set[tuple[int, int]], unit: str = "") -> User | None:
@@ -77,7 +77,7 @@ class Scan:
             self._open(base, user)
         except PermissionError:
             if not _ended(base):
-                self.uses.blind.append(pid)
+                self.uses.blind.append(user)
         except OSError:
             return  # it ended meanwhile
         for word in read_kernel(f"{base}/cmdline", 1 << 20).split(b"\0"):

@@ -113,7 +113,7 @@ def listing(params: dict[str, Any], base: Trees = TREES) -> dict[str, Any]:
         "things": found.things,
         "unknown": found.unknown,
         "names": names,
-        "blind": sorted(uses.blind)[:100],
+        "blind": sorted(uses.blind, key=lambda user: user["pid"])[:100],
     }
 
 

@@ -200,7 +200,7 @@ def test_nothing_goes_while_a_process_cannot_be_looked_into(tree: Tree, monkeypa
         raise PermissionError
 
     monkeypatch.setattr(uses.Scan, "_maps", refused)
-    assert tree.listed()["blind"] == [os.getppid()]
+    assert [each["pid"] for each in tree.listed()["blind"]] == [os.getppid()]
     assert "looked into" in tree.remove(thing)["left"][0]["reason"]
     assert path.exists()
 

@@ -262,7 +262,12 @@ def test_another_machine_than_the_spec_means_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    [{"unreadable": "/var/lib/llamarig/former.json is a fifo"}, {"blind": [7]}, {"schema": 2}, {"things": None}],
+    [
+        {"unreadable": "/var/lib/llamarig/former.json is a fifo"},
+        {"blind": [{"pid": 7, "command": "x"}]},
+        {"schema": 2},
+        {"things": None},
+    ],
 )
 def test_what_cannot_be_looked_at_refuses_the_host(broken: dict[str, Any]) -> None:
     assert refused(listing() | broken).code == ExitCode.HOST_FAILED
