@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from ansible.module_utils.rig_disk import open_plain, sha256_of
+from ansible.module_utils.rig_tar_headers import bounded, members
 from ansible.module_utils.rig_unpack import Limits, RefusedError, checked_link, checked_name, make_links, refuse_kind
 
 Place = Callable[[PurePosixPath], "PurePosixPath | None"]
@@ -134,8 +135,8 @@ def _wheel(tree: Tree, file: IO[bytes]) -> None:
 
 def _tar(tree: Tree, file: IO[bytes], place: Place) -> None:
     try:
-        with tarfile.open(fileobj=file, mode="r|*") as tar:
-            for member in tar:
+        with tarfile.open(fileobj=file, mode="r|*", tarinfo=bounded()) as tar:
+            for member in members(tar):
                 name = checked_name(member.name)
                 path = place(name) if name.parts else None
                 if path is None or member.isdir():
@@ -145,7 +146,7 @@ def _tar(tree: Tree, file: IO[bytes], place: Place) -> None:
                     _link(tree, path, member.linkname)
                 elif (source := tar.extractfile(member)) is not None:
                     tree.write(source, path, member.size, bool(member.mode & 0o111))
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, RecursionError) as error:
         raise RefusedError(f"it is not a whole tar archive: {error}") from error
 
 

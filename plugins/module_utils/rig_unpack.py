@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from ansible.module_utils.rig_tar_headers import bounded, members
+
 MAX_NAME = 1024
 DELETE = 0x7F
 
@@ -151,8 +153,8 @@ def unpack(
     work = _Unpacker(dest, PurePosixPath(subdir), limits or Limits())
     links: list[tuple[PurePosixPath, str]] = []
     try:
-        with tarfile.open(fileobj=archive, mode="r|" if plain else "r|*") as tar:
-            for member in tar:
+        with tarfile.open(fileobj=archive, mode="r|" if plain else "r|*", tarinfo=bounded()) as tar:
+            for member in members(tar):
                 work.count(member)
                 path = work.inside(member)
                 if path is None:

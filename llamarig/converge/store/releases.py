@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from llamarig.converge.store.shelf import Shelf
+from llamarig.converge.store.tar_headers import bounded, members
 from llamarig.errors import ExitCode, RigError, naming
 
 PROVENANCE = "provenance.json"
@@ -140,8 +141,8 @@ class Releases:
 def _provenance(packed: Path) -> Mapping[str, Any]:
     """The provenance inside a packed release; nothing is unpacked."""
     try:
-        with tarfile.open(packed, "r:") as tar:
-            for member in tar:
+        with tarfile.open(packed, "r:", tarinfo=bounded()) as tar:
+            for member in members(tar):
                 if member.isreg() and member.name.partition("/")[2] == PROVENANCE:
                     stream = tar.extractfile(member)
                     if stream is None or member.size > _PROVENANCE_LIMIT:

@@ -120,7 +120,7 @@ def mend(host: Host, prefix: str) -> dict[str, str]:
     """Mend the headers with the code that the role runs on a host."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name in ("rig_cuda_headers", "rig_disk", "rig_unpack"):
+        for name in ("rig_cuda_headers", "rig_disk", "rig_tar_headers", "rig_unpack"):
             archive.add(ROOT / f"plugins/module_utils/{name}.py", f"root/mend/ansible/module_utils/{name}.py")
     assert host.container.put_archive("/", buffer.getvalue())
     script = (
