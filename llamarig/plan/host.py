@@ -109,7 +109,7 @@ def _planned(
     ram = ram_plan(spec, loads)
     speeds = {name: _speed(spec, name, load, headers) for name, load in loads.items()}
     findings = [*_findings(spec, loads), *fit_findings(spec, devices, ram), *told]
-    findings += [*process_findings(spec, devices, measured), *_speed_findings(spec, speeds)]
+    findings += [*process_findings(spec, devices, measured), *_speed_findings(spec, speeds, headers)]
     fits = not any(finding.severity == "error" for finding in findings)
     plan = Plan(
         host=spec.host,
@@ -139,9 +139,9 @@ def _speed(spec: HostSpec, name: str, load: Load, headers: Headers) -> ServiceSp
     return load.speed
 
 
-def _speed_findings(spec: HostSpec, speeds: Mapping[str, ServiceSpeed | None]) -> list[Finding]:
+def _speed_findings(spec: HostSpec, speeds: Mapping[str, ServiceSpeed | None], headers: Headers) -> list[Finding]:
     """Of every service, each message once."""
-    found = [finding for name, speed in speeds.items() for finding in speed_findings(spec, name, speed)]
+    found = [finding for name, speed in speeds.items() for finding in speed_findings(spec, name, speed, headers)]
     return list({(finding.code, finding.message): finding for finding in found}.values())
 
 

@@ -6,34 +6,43 @@ from typing import Any
 
 from llamarig.catalog.gpus import Card
 from llamarig.catalog.gpus import card as find_card
+from llamarig.memory.units import MIB
 from llamarig.plan.load import Headers, Load
 from llamarig.plan.settings import model_cards, settings_of
 from llamarig.plan.types import ServiceSpeed
 from llamarig.spec.host import HostSpec
 from llamarig.spec.service import Service
-from llamarig.speed import limits, predict, rates_of, work_of
+from llamarig.speed import limits_on, predict, rates_of, work_of
 
 
-def card_of(spec: HostSpec, service: Service) -> tuple[str, Card] | None:
-    """The spec's name and the catalog's entry of the one card that holds the service's model."""
+def cards_of(spec: HostSpec, service: Service) -> dict[str, Card]:
+    """The catalog's entries of the cards that hold the service's model; empty unless every one of them is known."""
     names = model_cards(spec, service)
-    known = find_card(spec.gpus[names[0]].model) if len(names) == 1 and names[0] in spec.gpus else None
-    return None if known is None else (names[0], known)
+    found = {name: known for name in names if name in spec.gpus and (known := find_card(spec.gpus[name].model))}
+    return found if len(found) == len(names) else {}
 
 
 def speed_of(spec: HostSpec, name: str, load: Load, headers: Headers) -> ServiceSpeed | None:
-    """The speed of the service ``name``; None without a header, for a router, and unless one known card holds it."""
+    """The speed of the service ``name``; None without a header, for a router, and unless known cards hold it.
+
+    On several cards there are bounds and no prediction.
+    """
     service = spec.services[name]
-    header, placed = headers.get(service.model), card_of(spec, service)
-    if service.router is not None or header is None or placed is None:
+    header, cards = headers.get(service.model), cards_of(spec, service)
+    if service.router is not None or header is None or not cards:
         return None
     if load.estimate is None or load.estimate.shape is None:
         return None
-    gpu, card = placed
     settings = settings_of(spec, service)
     work = work_of(header, load.estimate.shape, settings)
+    # How experts that a token does not use are dealt out among the cards is left open: the fastest reads all then.
+    held = [] if work.experts else [load.cards.get(gpu, {}).get("weights", 0.0) * MIB for gpu in cards]
+    bounds = limits_on(work, tuple(cards.values()), settings, held)
+    if len(cards) > 1:
+        return ServiceSpeed(None, bounds)
+    (gpu, card), *_ = cards.items()
     rates = rates_of(spec.gpus[gpu].model, card, power_limit_w=spec.gpus[gpu].power_limit_w)
-    return ServiceSpeed(predict(work, rates, settings, load.estimate.slot_context), limits(work, card, settings))
+    return ServiceSpeed(predict(work, rates, settings, load.estimate.slot_context), bounds)
 
 
 def unknown_words(spec: HostSpec, name: str, speed: ServiceSpeed | None, headers: Headers) -> str | None:
@@ -44,10 +53,10 @@ def unknown_words(spec: HostSpec, name: str, speed: ServiceSpeed | None, headers
     cards = model_cards(spec, service)
     reasons = (
         (service.router is not None, "a router is as fast as the model that it has loaded"),
-        (not cards, "the CPU backend is not predicted"),
+        (not cards, "the CPU backend is not predicted: no bandwidth of RAM is known"),
         (len(cards) > 1, "a model on several cards is not predicted"),
         (headers.get(service.model) is None, "the model's header is not at hand"),
-        (card_of(spec, service) is None, "the catalog does not know the card"),
+        (not cards_of(spec, service), "the catalog does not know the card"),
         (speed is None, "what the model needs is not known"),
     )
     read = "part of the model is read from RAM, whose bandwidth is not known"

@@ -119,7 +119,7 @@ class ServiceSpeed:
     """Of one slot that is served alone."""
 
     expected: Speed | None
-    """None when part of the model is read from RAM."""
+    """None on several cards, and when part of the model is read from RAM."""
     limits: Limits
 
 

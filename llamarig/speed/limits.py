@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llamarig.catalog.gpus import Card
@@ -26,7 +27,7 @@ class Limits:
     flops: float = 0.0
     """Operations of one token."""
     peak_tflops: float = 0.0
-    """The highest rate that the card's tensor cores reach on paper; 0 when it is not known."""
+    """The highest rate that the cards' tensor cores reach on paper; 0 when it is not known."""
 
     @property
     def prefill_tok_s(self) -> float | None:
@@ -36,7 +37,16 @@ class Limits:
 
 def limits(work: Work, card: Card, settings: Settings) -> Limits:
     """The bounds of ``work`` on ``card``; what lies in RAM is taken as free, so the bound holds there too."""
-    bandwidth = card.bandwidth_gb_s * 1e9
+    return limits_on(work, (card,), settings)
+
+
+def limits_on(work: Work, cards: Sequence[Card], settings: Settings, held: Sequence[float] = ()) -> Limits:
+    """The bounds of a model on one card or several.
+
+    Split by layers, a pass goes through the cards one after the other, and each reads the bytes that it holds
+    (``held``); what is in none of them is read by the fastest, without ``held`` all of it. Split by tensors, the cards
+    read side by side. A prompt keeps all of them at work either way: passes follow each other through the cards.
+    """
     once = work.read()
     own = settings.n_max if settings.mtp else 0
     drafting = own * work.read_drafting()
@@ -44,19 +54,36 @@ def limits(work: Work, card: Card, settings: Settings) -> Limits:
     # Drafts of n-grams and of other models cost nothing here: a bound may be too high, never too low.
     counted = bool(own) and tokens == 1 + own
     reading = once + (drafting if counted else 0.0)
-    best = max(tensor_ratio(card.compute_capability, kind) for kind in CLASSES)
+    peaks = [_peak_tflops(card) for card in cards]
     return Limits(
         pass_bytes=once,
-        passes_s=bandwidth / once if once else float("inf"),
+        passes_s=1 / _seconds(once, cards, settings, held) if once else float("inf"),
         tokens=tokens,
         drafting=counted,
-        decode_tok_s=tokens * bandwidth / reading if reading else float("inf"),
+        decode_tok_s=tokens / _seconds(reading, cards, settings, held) if reading else float("inf"),
         flops=work.flops(),
-        peak_tflops=(card.fp32_tflops or 0.0) * best,
+        peak_tflops=sum(peaks) if all(peaks) else 0.0,
     )
 
 
-def of_bytes(size: float, card: Card, settings: Settings) -> Limits:
+def of_bytes(size: float, cards: Sequence[Card], settings: Settings) -> Limits:
     """The decode bound when nothing but the bytes that a pass reads is known."""
-    bandwidth, tokens = card.bandwidth_gb_s * 1e9, 1 + settings.longest_draft
-    return Limits(size, bandwidth / size, tokens, drafting=False, decode_tok_s=tokens * bandwidth / size)
+    passes, tokens = 1 / _seconds(size, cards, settings), 1 + settings.longest_draft
+    return Limits(size, passes, tokens, drafting=False, decode_tok_s=tokens * passes)
+
+
+def _seconds(size: float, cards: Sequence[Card], settings: Settings, held: Sequence[float] = ()) -> float:
+    """The least time in which ``size`` bytes are read."""
+    rates = [card.bandwidth_gb_s * 1e9 for card in cards]
+    if settings.split_mode == "tensor":
+        return size / sum(rates)
+    placed = sum(held)
+    known = min(placed, size)
+    in_turn = sum(part / rate for part, rate in zip(held, rates, strict=True)) * known / placed if placed else 0.0
+    return in_turn + (size - known) / max(rates)
+
+
+def _peak_tflops(card: Card) -> float:
+    """The highest rate on paper; 0 when it is not known."""
+    best = max(tensor_ratio(card.compute_capability, kind) for kind in CLASSES)
+    return (card.fp32_tflops or 0.0) * best

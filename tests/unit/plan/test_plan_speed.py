@@ -15,11 +15,12 @@ from llamarig.plan.speed import speed_of
 from llamarig.spec.host import HostSpec
 from llamarig.spec.read_yaml import read_file
 from tests.support import big_models
-from tests.support.plan_specs import REFERENCE
+from tests.support.plan_specs import CPU, REFERENCE, spec
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = big_models.header_of(big_models.qwen35_27b())
 CODES = {"claimed-size", "claimed-arithmetic", "beyond-bandwidth", "beyond-arithmetic", "faster-than-predicted"}
+TWICE = {"gpu": None, "gpus": ["blackwell", "ada"], "projector_gpu": None, "speculation": None}
 
 
 def planned(known: bool = True, /, **changes: Any) -> Plan:
@@ -108,6 +109,47 @@ def test_experts_at_rest_raise_the_bound_of_a_claim() -> None:
     assert "beyond-bandwidth" not in codes(planned(False, qwen={"claims": claims}, chat=expect))
     dense = {key: value for key, value in claims.items() if key != "active-parameters"}
     assert "beyond-bandwidth" in codes(planned(False, qwen={"claims": dense}, chat=expect))
+
+
+@pytest.mark.parametrize(
+    ("mode", "most", "words"),
+    [("layer", 20, "314 GB/s one after the other / 16.0 GB"), ("tensor", 41, "656 GB/s together / 16.0 GB")],
+)
+def test_several_cards_have_a_bound_too(mode: str, most: int, words: str) -> None:
+    plan = planned(chat={**TWICE, "split_mode": mode, "expect": {"decode-tok-s": 9e6}})
+    (message,) = said(plan, "beyond-bandwidth")
+    assert f"and blackwell and ada cannot pass {most}: " in message
+    assert words in message
+    assert not plan.fits
+    below = planned(chat={**TWICE, "split_mode": mode, "expect": {"decode-tok-s": most - 1.0}})
+    assert codes(below) == set()
+    assert plan_json(below)["services"]["chat"]["speed"] is None
+    assert below.speeds_unknown["chat"] == "a model on several cards is not predicted"
+
+
+def test_claims_of_several_cards_are_held_against_all_of_them() -> None:
+    chat = {**TWICE, "split_mode": "layer", "expect": {"decode-tok-s": 9e6, "prefill-tok-s": 9e6}}
+    plan = planned(
+        chat=chat, qwen={"claims": {"parameters": 125e9, "bits": 4.0}}, blackwell={"claims": {"fp32-tflops": 100}}
+    )
+    assert "blackwell and ada have 42.4 GB" in said(plan, "claimed-size")[0]
+    assert codes(plan) == {"claimed-size", "claimed-arithmetic", "beyond-bandwidth", "beyond-arithmetic"}
+    of_claim = planned(False, chat=chat, qwen={"claims": {"size-gb": 12.2}})
+    # Nobody says which card reads how much of it: the faster one.
+    assert "432 GB/s one after the other / 12.2 GB a pass" in said(of_claim, "beyond-bandwidth")[0]
+
+
+def test_an_expectation_that_nothing_is_held_against_is_noted() -> None:
+    (note,) = said(
+        planned(False, chat={"expect": {"decode-tok-s": 9e6, "prefill-tok-s": 5.0}}), "expectation-unchecked"
+    )
+    assert note.startswith("note service chat is expected to reach 9,000,000 tok/s and 5 tok/s, which nothing")
+    assert note.endswith("the model's header is not at hand")
+    cpu = spec(CPU, {"expect": {"decode-tok-s": 9e6}})
+    (note,) = said(plan_host(cpu, {"small": None}), "expectation-unchecked")
+    assert note.endswith("the CPU backend is not predicted: no bandwidth of RAM is known")
+    assert said(planned(False), "expectation-unchecked") == []
+    assert said(planned(chat={"expect": {"decode-tok-s": 20.0}}), "expectation-unchecked") == []
 
 
 def test_the_published_claims_are_refused() -> None:

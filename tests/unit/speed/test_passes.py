@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from llamarig.catalog.gpus import cards
 from llamarig.memory import Settings, read_shape
-from llamarig.speed import Work, limits, predict, rates_of, work_of
+from llamarig.speed import Work, limits, limits_on, predict, rates_of, work_of
 from llamarig.speed.drafting import acceptance, first_of, positions, tokens_per_pass
 from llamarig.speed.kernels import CLASSES, VECTOR_WIDTH, class_of, columns
 from llamarig.speed.limits import of_bytes
@@ -165,9 +165,44 @@ def test_every_tensor_type_has_one_class() -> None:
 
 
 def test_a_bound_from_a_size_alone() -> None:
-    most = of_bytes(12.2e9, cards()["rtx-4090"], PLAIN)
+    most = of_bytes(12.2e9, (cards()["rtx-4090"],), PLAIN)
     assert most.passes_s == pytest.approx(82.6, abs=0.1)
     assert most.decode_tok_s == most.passes_s
     assert most.prefill_tok_s is None
-    assert of_bytes(12.2e9, cards()["rtx-4090"], REFERENCE).decode_tok_s == pytest.approx(9 * most.passes_s)
+    assert of_bytes(12.2e9, (cards()["rtx-4090"],), REFERENCE).decode_tok_s == pytest.approx(9 * most.passes_s)
     assert math.isfinite(most.decode_tok_s)
+
+
+CARD = cards()["rtx-4090"]
+SLOW = CARD.model_copy(update={"bandwidth_gb_s": CARD.bandwidth_gb_s / 2})
+LAYERS = replace(PLAIN, cards=2)
+TENSORS = replace(PLAIN, cards=2, split_mode="tensor")
+
+
+def test_layers_are_read_one_card_after_the_other_and_tensors_side_by_side() -> None:
+    alone, size = limits(WORK, CARD, PLAIN), WORK.read()
+    twice = limits_on(WORK, (CARD, CARD), LAYERS, (size / 2, size / 2))
+    assert twice.decode_tok_s == pytest.approx(alone.decode_tok_s)
+    assert limits_on(WORK, (CARD, CARD), TENSORS).decode_tok_s == pytest.approx(2 * alone.decode_tok_s)
+    # Half of it at full speed and half at half of it takes one and a half times as long.
+    mixed = limits_on(WORK, (CARD, SLOW), LAYERS, (size / 2, size / 2))
+    assert mixed.decode_tok_s == pytest.approx(alone.decode_tok_s / 1.5)
+    assert mixed.passes_s * mixed.pass_bytes == pytest.approx(CARD.bandwidth_gb_s * 1e9 / 1.5)
+
+
+def test_what_no_card_is_known_to_hold_is_read_by_the_fastest() -> None:
+    alone = limits(WORK, CARD, PLAIN)
+    assert limits_on(WORK, (SLOW, CARD), LAYERS).decode_tok_s == pytest.approx(alone.decode_tok_s)
+    assert of_bytes(12.2e9, (SLOW, CARD), LAYERS) == of_bytes(12.2e9, (CARD,), PLAIN)
+    # More held than is read, as where experts rest, never takes longer than reading all of it.
+    held = (WORK.read(), WORK.read())
+    slowest, fastest = limits(WORK, SLOW, PLAIN).decode_tok_s, alone.decode_tok_s
+    assert slowest < limits_on(WORK, (SLOW, CARD), LAYERS, held).decode_tok_s < fastest
+
+
+def test_all_cards_read_a_prompt_together_and_an_unknown_one_gives_no_bound() -> None:
+    alone = limits(WORK, CARD, PLAIN).prefill_tok_s
+    assert alone is not None
+    assert limits_on(WORK, (CARD, CARD), LAYERS).prefill_tok_s == pytest.approx(2 * alone)
+    unknown = CARD.model_copy(update={"fp32_tflops": None})
+    assert limits_on(WORK, (CARD, unknown), LAYERS).prefill_tok_s is None
