@@ -170,6 +170,16 @@ def _kernels(wanted: WantedDriver, seen: Mapping[str, Any]) -> Iterator[Action]:
             expected="newer",
             observed="older",
         )
+    for flavour, entry in sorted(as_map(seen.get("flavours")).items()):
+        if as_map(entry).get("headers") is not True:
+            yield Action(
+                "driver",
+                f"linux-headers-{printable(flavour)}",
+                f"linux-image-{printable(flavour)} brings new kernels, and nothing brings the headers with which their "
+                "module is built",
+                expected="installed",
+                observed="absent",
+            )
     for kernel, why in without_module(wanted, seen).items():
         yield Action("driver", f"kernel {kernel}", why, expected="installed", observed="not installed")
 

@@ -67,6 +67,28 @@ def missing_headers(kernels: dict[str, dict[str, Any]]) -> list[str]:
     return [f"linux-headers-{kernel}" for kernel, entry in kernels.items() if not entry["headers"]]
 
 
+def missing_metapackages(flavours: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """What brings the headers of the kernels to come, where something brings such kernels and nothing their headers ->
+    the version of what brings the kernels."""
+    return {f"linux-headers-{name}": entry["version"] for name, entry in flavours.items() if not entry["headers"]}
+
+
+def resolve_metapackages(missing: dict[str, str], index: rig_apt.Index) -> list[str]:
+    """Each as apt is asked for it: at the version of the kernels', so that no headers of an absent kernel come along;
+    where no source has that any more, as it is offered. Raises FailedError where one is offered by none."""
+    if lacking := [name for name in missing if name not in index]:
+        images = ", ".join(name.replace("headers", "image") for name in lacking)
+        raise FailedError(
+            f"no package source offers {', '.join(lacking)}, without which the next kernel comes without its module\n"
+            "fix: complete the host's package sources (at a site with a mirror: what `llamarig mirror` collects), "
+            f"or remove {images}, so that no kernel comes; nothing was touched"
+        )
+    return [
+        f"{name}={version}" if any(each.version == version for each in index[name]) else name
+        for name, version in missing.items()
+    ]
+
+
 def resolve(driver: dict[str, Any], index: rig_apt.Index, where: str) -> dict[str, str]:
     """Each package that is installed by name, and those of the same version that it depends on -> exact version.
 
@@ -232,7 +254,8 @@ def preflight(driver: dict[str, Any], site: list[dict[str, str]], timeout: int) 
             "no kernel lies in /boot, so nobody can say for which one the module must be built\n"
             "fix: install one from packages (linux-image-amd64), or mount /boot; nothing was touched"
         )
-    if not packages_wrong(driver, there(driver)) and not missing_headers(kernels):
+    asked = missing_headers(kernels) or missing_metapackages(rig_nvidia.flavours())
+    if not packages_wrong(driver, there(driver)) and not asked:
         return {"pins": [], "headers": [], "drop": []}
     parent = Path(tempfile.mkdtemp(prefix="llamarig-driver-", dir=STATE))
     try:
@@ -267,6 +290,8 @@ def _preflight(
             pins = resolve(driver, rig_apt.read_index(lists(whole)), "no package source of the host")
     else:
         update(everything, told, timeout)
+    if missing := missing_metapackages(rig_nvidia.flavours()):
+        headers += resolve_metapackages(missing, rig_apt.read_index(lists(whole), missing))
     drop = [name for name in (*driver["other"], *driver["stale_packages"]) if name in seen and name not in pins]
     named = [f"{name}={version}" for name, version in sorted(pins.items())]
     # What dpkg has not finished is finished first; a half-installed driver that is replaced needs no repair.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ _NOUVEAU = ("nouveau", "nova_core")
 BOOT_FILES = ("/etc/modprobe.d/", "/etc/modules-load.d/")
 _RUN_FILE = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
 _STATUS_WORDS = 3
+_IMAGES = re.compile(r"linux-image-((?:cloud-|rt-)?amd64|generic(?:-hwe-[0-9]{2}\.[0-9]{2})?)")
+"""Debian's metapackages of kernels, and Ubuntu's."""
 KERNELS = "/var/lib/llamarig/kernels.json"
 """Written by rig_boot after a reboot."""
 
@@ -40,7 +43,11 @@ def interrupted(root: str = "") -> list[str]:
     return [f"{root}{JOURNAL}/{name}" for name in _names(root + JOURNAL) if name.isdecimal()]
 
 
-def _table(root: str) -> list[dict[str, str]]:
+Table = list[dict[str, str]]
+"""The fields of each package."""
+
+
+def _table(root: str) -> Table:
     """Every package that dpkg knows, as its table has it and the journal after it."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for path in (root + DPKG, *interrupted(root)):
@@ -55,11 +62,13 @@ def _table(root: str) -> list[dict[str, str]]:
     return list(found.values())
 
 
-def packages(names: list[str], own: list[str], apart: list[str], root: str = "") -> dict[str, dict[str, Any]]:
+def packages(
+    names: list[str], own: list[str], apart: list[str], root: str = "", table: Table | None = None
+) -> dict[str, dict[str, Any]]:
     """The named packages and those that carry the driver's version, as dpkg has them; those of which no file is left
-    are not among them. One of a foreign architecture is ``name:arch``."""
+    are not among them. One of a foreign architecture is ``name:arch``. ``table``: dpkg's, where it was read before."""
     found: dict[str, dict[str, Any]] = {}
-    for fields in _table(root):
+    for fields in _table(root) if table is None else table:
         name, words = fields["Package"].strip(), fields.get("Status", "").split()
         if len(words) != _STATUS_WORDS or words[2] in _GONE:
             continue
@@ -68,6 +77,21 @@ def packages(names: list[str], own: list[str], apart: list[str], root: str = "")
             key = f"{name}:{fields['Architecture']}" if foreign and "Architecture" in fields else name
             found[key] = {"version": fields.get("Version", ""), "state": words[2], "held": words[0] == "hold"}
     return found
+
+
+def flavours(root: str = "", table: Table | None = None) -> dict[str, dict[str, Any]]:
+    """Each metapackage by which new kernels come, ``amd64`` for linux-image-amd64: its ``version``, and whether the one
+    that brings their ``headers`` is installed, too."""
+    there = {
+        fields["Package"].strip(): fields.get("Version", "")
+        for fields in (_table(root) if table is None else table)
+        if fields.get("Status", "").split()[2:] == ["installed"]
+    }
+    return {
+        match[1]: {"version": version, "headers": f"linux-headers-{match[1]}" in there}
+        for name, version in sorted(there.items())
+        if (match := _IMAGES.fullmatch(name))
+    }
 
 
 def half_done(root: str = "") -> list[str]:
@@ -206,13 +230,15 @@ def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
     """Everything that the comparison and the role need; ``probe`` is docs/contracts.md, Probe list, ``driver``."""
     own, apart = list(probe.get("own", [])), list(probe.get("apart", []))
     named = [*probe.get("packages", []), *probe.get("other", []), *probe.get("stale-packages", [])]
-    there = packages(named, own, apart, root)
+    table = _table(root)
+    there = packages(named, own, apart, root, table)
     version, is_open = loaded(root)
     unit = str(probe.get("unit", ""))
     key, certificate = signing_key(bootable(root), root)
     return {
         "packages": there,
         "kernels": kernels(root),
+        "flavours": flavours(root, table),
         "proven-kernels": proven_kernels(root),
         "reboot-tried": read_note(root),
         "initramfs": old_initramfs(probe.get("files", {}), root),

@@ -19,6 +19,7 @@ def driver_seen(wanted: WantedDriver | None) -> dict[str, Any] | None:
             name: {"version": f"{wanted.version}-1", "state": "installed", "held": True} for name in wanted.packages
         },
         "kernels": {KERNEL: {"headers": True, "dkms": {f"nvidia/{wanted.version}": "installed"}}},
+        "flavours": {"amd64": {"version": "6.12.117-1", "headers": True}},
         "proven-kernels": [],
         "reboot-tried": None,
         "initramfs": [],

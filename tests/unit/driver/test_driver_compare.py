@@ -113,6 +113,11 @@ PLANTED: dict[str, tuple[Change, str, str]] = {
         "/etc/apt/sources.list.d/cuda.list",
         "another form",
     ),
+    "a metapackage of kernels without that of their headers": (
+        put("flavours", "cloud-amd64", value={"version": "6.12.117-1", "headers": False}),
+        "linux-headers-cloud-amd64",
+        "linux-image-cloud-amd64 brings new kernels, and nothing brings the headers",
+    ),
     "nodes that nobody makes": (put("enabled", value=False), rendered.NODES, "does not start at boot"),
     "an older module is loaded": (
         put("loaded", value="570.124.06"),

@@ -89,6 +89,33 @@ def test_packages_that_carry_the_version_are_listed(root: Path) -> None:
     }
 
 
+def meta(name: str, status: str = "install ok installed", version: str = "6.12.117-1") -> str:
+    return f"\nPackage: {name}\nStatus: {status}\nArchitecture: amd64\nVersion: {version}\n"
+
+
+@pytest.mark.parametrize(
+    ("installed", "found"),
+    [
+        ([meta("linux-image-amd64")], {"amd64": False}),
+        ([meta("linux-image-amd64"), meta("linux-headers-amd64")], {"amd64": True}),
+        ([meta("linux-image-amd64"), meta("linux-headers-cloud-amd64")], {"amd64": False}),
+        ([meta("linux-image-cloud-amd64"), meta("linux-image-rt-amd64")], {"cloud-amd64": False, "rt-amd64": False}),
+        ([meta("linux-image-generic-hwe-24.04")], {"generic-hwe-24.04": False}),
+        ([meta("linux-image-amd64"), meta("linux-headers-amd64", "deinstall ok config-files")], {"amd64": False}),
+        ([meta("linux-image-amd64", "deinstall ok config-files")], {}),
+        ([meta("linux-image-amd64-dbg"), meta("linux-image-6.12.117+deb13-amd64"), meta("linux-image-arm64")], {}),
+    ],
+)
+def test_what_brings_kernels_is_seen_with_what_brings_their_headers(
+    root: Path, installed: list[str], found: dict[str, bool]
+) -> None:
+    write(root, "var/lib/dpkg/status", "".join([STATUS, *installed]))
+    seen = nvidia.flavours(str(root))
+    assert {name: entry["headers"] for name, entry in seen.items()} == found
+    assert all(entry["version"] == "6.12.117-1" for entry in seen.values())
+    assert nvidia.observe({}, str(root))["flavours"] == seen
+
+
 def test_what_dpkg_has_not_finished_is_named(root: Path) -> None:
     assert nvidia.half_done(str(root)) == ["nvidia-open-kernel-dkms", "broken"]
 

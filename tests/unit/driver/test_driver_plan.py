@@ -170,6 +170,60 @@ def test_what_has_to_be_done_is_seen_from_dpkg() -> None:
     assert plan.missing_headers(kernels) == ["linux-headers-6.12.100+deb13-cloud-amd64"]
 
 
+HEADERS = """Package: linux-headers-amd64
+Version: 6.12.118-1
+Depends: linux-headers-6.12.118+deb13-amd64 (= 6.12.118-1)
+
+Package: linux-headers-amd64
+Version: 6.12.117-1
+Depends: linux-headers-6.12.117+deb13-amd64 (= 6.12.117-1)
+"""
+
+
+def test_what_brings_kernels_gets_what_brings_their_headers() -> None:
+    both = {"amd64": {"version": "6.12.117-1", "headers": False}, "rt-amd64": {"version": "6.12.1-1", "headers": True}}
+    missing = plan.missing_metapackages(both)
+    assert missing == {"linux-headers-amd64": "6.12.117-1"}
+    index = apt.read_index([HEADERS], missing)
+    assert plan.resolve_metapackages(missing, index) == ["linux-headers-amd64=6.12.117-1"]
+    assert plan.resolve_metapackages({"linux-headers-amd64": "6.12.90-1"}, index) == ["linux-headers-amd64"]
+    assert plan.resolve_metapackages({}, {}) == []
+
+
+def test_headers_that_no_source_offers_are_refused_before_anything_is_touched() -> None:
+    missing = {"linux-headers-cloud-amd64": "6.12.117-1"}
+    with pytest.raises(plan.FailedError) as caught:
+        plan.resolve_metapackages(missing, apt.read_index([HEADERS], missing))
+    assert "no package source offers linux-headers-cloud-amd64" in str(caught.value)
+    assert "remove linux-image-cloud-amd64" in str(caught.value)
+    assert "nothing was touched" in str(caught.value)
+
+
+def whole_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, simulated_: str) -> Any:
+    """A preflight on a host that lacks the metapackage of its headers alone; apt is a stand-in."""
+    installed = {"version": "590.48.01-1", "state": "installed", "held": True}
+    nvidia = part("rig_nvidia")
+    monkeypatch.setattr(plan, "STATE", str(tmp_path))
+    monkeypatch.setattr(nvidia, "kernels", lambda: {"6.12.117+deb13-amd64": {"headers": True}})
+    monkeypatch.setattr(nvidia, "flavours", lambda: {"amd64": {"version": "6.12.117-1", "headers": False}})
+    monkeypatch.setattr(nvidia, "packages", lambda *_: dict.fromkeys(driver()["packages"], installed))
+    monkeypatch.setattr(plan, "lists", lambda _state: [HEADERS])
+    monkeypatch.setattr(apt, "call", lambda command, _timeout: (0, simulated_ if "-s" in command else ""))
+    return plan.preflight(driver() | {"files": [], "stale": []}, [], 10)
+
+
+def test_a_host_that_lacks_nothing_else_gets_the_metapackage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = "Inst linux-headers-amd64 (6.12.117-1 Debian:13 [amd64])\n"
+    found = whole_plan(monkeypatch, tmp_path, said)
+    assert found == {"pins": [], "headers": ["linux-headers-amd64=6.12.117-1"], "drop": []}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_kernel_comes_along_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(plan.FailedError, match="another kernel"):
+        whole_plan(monkeypatch, tmp_path, "Inst linux-image-6.12.118+deb13-amd64 (6.12.118-1 Debian:13 [amd64])\n")
+
+
 @pytest.mark.parametrize("site", [[], [{"path": "/etc/apt/sources.list.d/llamarig-mirror.sources", "content": "m"}]])
 def test_a_site_s_list_stands_for_all_of_the_host(
     site: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
