@@ -84,6 +84,9 @@ def _show(solution: Solution) -> None:
             print_hanging(escape(f"free then: {free}"), indent=2)
         print_hanging(f"a slot then holds {solution.slot_context:,} tokens", indent=2)
     print_hanging(escape(bound_words(solution.bound)), indent=2)
+    for finding in solution.findings:
+        print_hanging(f"[yellow]{finding.severity}[/] {finding.code}: {escape(finding.message)}", indent=2, hang=2)
+        print_hanging(f"fix: {escape(finding.fix)}", indent=4, hang=5)
     if solution.change and solution.value != solution.now:
         print_hanging(escape(f"in the spec: {change_words(solution.change)}"), indent=2, hang=2)
 

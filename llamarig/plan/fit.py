@@ -97,7 +97,9 @@ def _device(spec: HostSpec, device: DevicePlan) -> Iterator[Finding]:
             device.gpu,
         )
     growing = [
-        name for name, terms in device.services.items() if spec.services[name].speculation and "compute" in terms
+        name
+        for name, terms in device.services.items()
+        if spec.services[name].speculation and "compute" in terms and NO_GRAPHS not in spec.services[name].environment
     ]
     if growing:
         yield _grows(device, growing)
@@ -150,17 +152,27 @@ def _undecided(device: DevicePlan, margin: float) -> Finding:
 
 
 GROWTH_MIB = 8.0
-"""MiB a request, reported for CUDA graphs with speculation (llama.cpp issues 25835 and 26558)."""
+"""MiB a request, reported for CUDA graphs with speculation (llama.cpp issues 25835 and 26558): 7.96 with each of two
+drafters, in a straight line until the server died, and 0.12 with GGML_CUDA_DISABLE_GRAPHS set."""
+
+DAY_OF_REQUESTS = 128
+"""Requests that free memory should last for where it grows so: one every four minutes of a working day, after which a
+service can be restarted at night. The engine's own default margin (``--fit-target``, 1,024 MiB) lasts as long."""
+
+NO_GRAPHS = "GGML_CUDA_DISABLE_GRAPHS"
+"""The engine asks only whether the variable is there (ggml/src/ggml-cuda/ggml-cuda.cu)."""
 
 
 def _grows(device: DevicePlan, services: list[str]) -> Finding:
-    requests = max(device.free_mib, 0.0) / GROWTH_MIB
+    requests = int(max(device.free_mib, 0.0) / GROWTH_MIB)
     return Finding(
         "memory-grows",
-        "note" if device.free_mib >= device.margin_mib else "warning",
-        f"with speculation and CUDA graphs, memory was seen to grow by about {GROWTH_MIB:.0f} MiB a request; what is "
-        f"free on {device.gpu} lasts for about {requests:,.0f} requests of {', '.join(services)}",
-        "restart the service in a quiet hour, or leave a bigger margin",
+        "note" if requests >= DAY_OF_REQUESTS and device.free_mib >= device.margin_mib else "warning",
+        f"with speculation and CUDA graphs, memory was seen to grow by about {GROWTH_MIB:.0f} MiB a request until the "
+        f"server died; what is free on {device.gpu} lasts for about {requests:,} requests of {', '.join(services)}",
+        f"restart the service in a quiet hour before that, leave a bigger margin (margin-mib; "
+        f'{DAY_OF_REQUESTS * GROWTH_MIB:,.0f} last for {DAY_OF_REQUESTS} requests), or set {NO_GRAPHS}: "1" under '
+        "environment, which costs speed",
         device.gpu,
     )
 

@@ -19,7 +19,7 @@ from llamarig.plan.headers import gather_headers
 from llamarig.plan.host import planned_subject
 from llamarig.plan.measured import read_measured
 from llamarig.plan.short import MEMORY_CODES, key, others, shortage
-from llamarig.plan.types import Plan
+from llamarig.plan.types import Finding, Plan
 from llamarig.spec.host import HostSpec
 from llamarig.spec.models import Model
 from llamarig.spec.service import Service
@@ -67,6 +67,8 @@ class Solution:
     free_mib: dict[str, float] = field(default_factory=dict)
     slot_context: int = 0
     """Tokens that one slot holds with the value."""
+    findings: tuple[Finding, ...] = ()
+    """What the plan of the value warns of as for the memory that it leaves."""
 
     def to_json(self) -> dict[str, Any]:
         """The documented form."""
@@ -80,6 +82,7 @@ class Solution:
             "free-mib": self.free_mib,
             "slot-context": self.slot_context,
             "bound": self.bound.to_json(),
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
 
@@ -151,7 +154,8 @@ def _largest(subject: Subject, asked: tuple[str, str], domain: _Domain, tries: T
             return Solution(subject.spec.host, name, what, value, domain.now, bound)
         plan = tries.plan((change,))
         free, slot = tries.sizes(plan)["free-mib"], plan.services[name].context
-        return Solution(subject.spec.host, name, what, value, domain.now, bound, change.shown, free, slot)
+        told = tuple(each for each in plan.findings if each.code in _LEFT and each.severity == "warning")
+        return Solution(subject.spec.host, name, what, value, domain.now, bound, change.shown, free, slot, told)
 
     def verdict(at: int) -> Verdict:
         return tries.verdict((domain.change(at),))
@@ -179,6 +183,9 @@ def _first(run: range, verdict: Callable[[int], Verdict]) -> int | None:
 
 
 _LARGE = 1e8
+
+_LEFT = frozenset({"thin-margin", "memory-grows"})
+"""Findings that speak of what a plan leaves free."""
 
 
 def _bound(subject: Subject, plan: Plan, value: int | str) -> Bound:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Exit
 
 from llamarig.catalog.known_files import Table, table
 from llamarig.cli.plan_view.pages import page
 from llamarig.cli.plan_view.terminal import headline
+from llamarig.cli.solve import show_solutions
 from llamarig.errors import RigError
 from llamarig.memory.units import MIB
 from llamarig.plan import Plan, plan_host, plan_project
@@ -156,6 +158,22 @@ def test_a_solved_window_fits_for_certain(tmp_path: Path) -> None:
     assert plan.known
     assert not planned(guide({"context": found.value + 256}), tmp_path).known
     assert found.bound.by == "gpu"
+
+
+def test_a_solved_window_warns_of_what_it_leaves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drafting = {"speculation": {"type": "draft-mtp", "n-max": 8}}
+    found = solve_project(guide(drafting), tmp_path, "context")
+    assert [(each["code"], each["severity"]) for each in found.to_json()["findings"]] == [("memory-grows", "warning")]
+    with pytest.raises(Exit) as ended:
+        show_solutions([("rtx-4090", found)], json_=False)
+    assert ended.value.exit_code == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "warning memory-grows: with speculation" in printed
+    assert "fix: restart the service in a quiet hour" in printed
+    assert solve_project(guide(), tmp_path, "context").findings == ()
+    more = solve_project(guide(drafting | {"margin-mib": 1024}), tmp_path, "context")
+    assert more.value is not None
+    assert more.findings == ()
 
 
 BEYOND = {"context": 262_144, "expect": {"decode-tok-s": 900}}

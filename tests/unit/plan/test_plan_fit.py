@@ -9,6 +9,7 @@ import pytest
 
 from llamarig.gguf import Header
 from llamarig.plan import Plan, plan_host, plan_json
+from llamarig.plan.fit import DAY_OF_REQUESTS, GROWTH_MIB, NO_GRAPHS
 from llamarig.spec.host import HostSpec
 from tests.support.big_models import header_of, keys, qwen35_27b, small_llama
 from tests.support.plan_specs import CPU, REFERENCE, UUIDS, spec
@@ -43,6 +44,29 @@ def test_the_reference_stack_fits_with_a_thin_margin() -> None:
     assert (service.slots, service.context, service.speculative) == (1, 262_144, True)
     assert service.modalities == ("text", "vision")
     assert service.memory_max_mib > found.ram.used_mib
+
+
+DRAFTING = {
+    "speculation": {"type": "draft-mtp", "n-max": 8},
+    "accept-margin": None,
+    "kv-cache": {"k": "q4_0", "v": "q4_0"},
+}
+
+
+@pytest.mark.parametrize(("context", "severity"), [(225_280, "warning"), (40_960, "note")])
+def test_growth_is_a_warning_where_what_is_free_does_not_last_a_day(context: int, severity: str) -> None:
+    found = plan(spec(REFERENCE, DRAFTING | {"context": context}))
+    assert found.fits
+    card = found.devices[0]
+    assert card.free_mib > 512, "the margin itself is kept"
+    assert (card.free_mib < DAY_OF_REQUESTS * GROWTH_MIB) is (severity == "warning")
+    assert codes(found)["memory-grows"] == severity
+    assert f"about {int(card.free_mib / GROWTH_MIB):,} requests of chat" in message(found, "memory-grows")
+
+
+@pytest.mark.parametrize("change", [{"speculation": None}, {"environment": {NO_GRAPHS: "1"}}])
+def test_without_drafts_or_without_graphs_nothing_grows(change: dict[str, Any]) -> None:
+    assert "memory-grows" not in codes(plan(spec(REFERENCE, DRAFTING | {"context": 225_280} | change)))
 
 
 def test_without_the_accepted_margin_it_is_refused_with_what_would_fit() -> None:
@@ -225,7 +249,8 @@ def test_the_json_form_is_the_documented_one() -> None:
     assert list(data)[:8] == ["host", "fits", "known", "devices", "ram", "services", "findings", "alternatives"]
     device = data["devices"][0]
     assert list(device) == [
-        "gpu", "uuid", "total-mib", "usable-mib", "used-mib", "free-mib", "margin-mib", "components", "services",
+        "gpu", "uuid", "total-mib", "usable-mib", "used-mib", "free-mib", "margin-mib", "doubt-mib", "components",
+        "services",
     ]  # fmt: skip
     assert device["uuid"] == UUIDS[0]
     assert device["total-mib"] == 24_467.0

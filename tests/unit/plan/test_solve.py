@@ -213,7 +213,9 @@ def test_the_command_answers_in_words_and_as_json(tmp_path: Path) -> None:
     assert "box chat: slots" in words.stdout
     assert "bounded by" in words.stdout
     data = json.loads(rig(tmp_path, "plan", "box", "--solve", "n-max", "--json").stdout)
-    assert list(data) == ["host", "service", "solve", "value", "now", "change", "free-mib", "slot-context", "bound"]
+    assert list(data) == [
+        "host", "service", "solve", "value", "now", "change", "free-mib", "slot-context", "bound", "findings",
+    ]  # fmt: skip
     assert set(data["bound"]) == {"by", "where", "next", "short-mib"}
     alone = rig(tmp_path, "plan", "box", "--service", "chat")
     assert alone.returncode == 2
