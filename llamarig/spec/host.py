@@ -72,8 +72,9 @@ class Maintenance(SpecModel):
 
     window: WindowText | Annotated[list[WindowText], Field(min_length=1)] | None = None
     """Days and hours in which a rollout may change the host, and `rebuild` reboot it, ``Sat 02:00-06:00``, or several
-    in a list; any time when not given. Over midnight a window belongs to the day on which it begins. It is read on the clock of the wall: an
-    hour that the change to summer time leaves out is not there, one that comes twice counts twice."""
+    in a list; any time when not given. Over midnight a window belongs to the day on which it begins. It is read on the
+    clock of the wall: an hour that the change to summer time leaves out is not there, one that comes twice counts
+    twice."""
     timezone: TimeZone | None = None
     """Of the window, ``Europe/Berlin``; the host's own when not given."""
     idle_minutes: Annotated[int, Field(ge=0, le=10080)] | None = None
