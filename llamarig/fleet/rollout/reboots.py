@@ -65,7 +65,8 @@ def _why(found: Reboot, closed: str, *, asked: bool) -> str:
     """What stands against a reboot now, and what to do."""
     why = closed or "; ".join(found.why)
     if found.verdict == "refused":
-        return f"which is refused: {why}; mend that or reboot it yourself, then resume"
+        # What is not safe must not be made by hand either; what the spec forbids is its owner's to make.
+        return f"which is refused: {why}; once that is settled, resume"
     if found.verdict == "ask" and not asked:
         return "and `maintenance.reboot` is `ask`: resume with --reboot"
     return f"and not now: {why}; resume later" if why else "and was not made; resume"

@@ -117,6 +117,23 @@ def test_the_screen_has_a_line_for_each_host_that_matters(state: State) -> None:
     assert text_of(view)[4].endswith("Compile 75%")
 
 
+def test_a_reboot_is_shown_while_it_is_made_and_a_host_that_waits_for_one_says_what_to_do(state: State) -> None:
+    needed = "module 550 is loaded, wanted 610"
+    state.add(host("ws-3", "rebooting", reason=needed, reboot="begun"))
+    assert (active(state), state.hosts["ws-3"].between) == (["ws-3"], True)
+    view = RolloutView(console(terminal=True))
+    view.state(state)
+    (line,) = [each for each in text_of(view) if "ws-3" in each and "waiting" not in each]
+    assert line.split()[:3] == ["ws-3", "is", "rebooted"]
+    assert needed in line
+    assert text_of(view)[-1] == "waiting for ws-3"
+    assert f"is rebooted</td><td>{needed}</td>" in page(state)
+    why = f"a reboot is needed ({needed}), and not now: kim is logged in; resume later"
+    state.add(host("ws-3", "deferred", reason=why, between=True, reboot="waits"))
+    assert host_words(state.hosts["ws-3"]) == why
+    assert active(state) == []
+
+
 def test_a_host_that_has_answered_is_not_awaited_any_more() -> None:
     view = RolloutView(console(terminal=True))
     view.state(State.fold([started(), *(host(name, "observing") for name in HOSTS)]))
