@@ -53,7 +53,8 @@ class ActionModule(ActionBase):
 
     def _listed(self, view: View) -> dict[str, Any]:
         arguments = self._task.args
-        answer = self._module(view, state="listed")
+        # The removal itself searches once more.
+        answer = self._module(view, state="listed", search=not arguments.get("run"))
         if "listing" not in answer:
             return {**answer, "failed": True}
         refuse(view, answer["listing"])
@@ -70,7 +71,7 @@ class ActionModule(ActionBase):
 
     def _proven(self, view: View) -> dict[str, Any]:
         arguments = self._task.args
-        answer = self._module(view, state="listed")
+        answer = self._module(view, state="listed", search=False)
         if "listing" not in answer:
             return {**answer, "failed": True}
         removed, left = arguments["removed"]["removed"], arguments["removed"]["left"]

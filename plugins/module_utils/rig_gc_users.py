@@ -61,41 +61,56 @@ def _ours(name: str, account: dict[str, Any]) -> bool:
     )
 
 
-def describe(name: str, account: dict[str, Any], running: dict[int, User], trees: list[str]) -> dict[str, Any]:
-    """A user as a thing that may go, or with what keeps it."""
-    odd = ""
-    if any(os.path.lexists(f"{UNITS}/{name}.service{end}") for end in ("", ".d")):
-        odd = f"the unit {name}.service is there"
-    elif left := file_of(account["uid"], trees):
-        odd = left
-    return {
-        "kind": "user", "path": name, "bytes": 0, "id": [account["uid"], 0], "odd": odd,
-        "used": running.get(account["uid"]), "target": "",
-    }  # fmt: skip
+def describe(
+    found: dict[str, dict[str, Any]], running: dict[int, User], trees: list[str], *, search: bool
+) -> list[dict[str, Any]]:
+    """Users as things that may go, or with what keeps them; ``search``: their files are looked for, too."""
+    left = files_of({account["uid"] for account in found.values()}, trees) if search and found else {}
+    things = []
+    for name, account in found.items():
+        unit = any(os.path.lexists(f"{UNITS}/{name}.service{end}") for end in ("", ".d"))
+        odd = f"the unit {name}.service is there" if unit else left.get(account["uid"], "")
+        things.append({
+            "kind": "user", "path": name, "bytes": 0, "id": [account["uid"], 0], "odd": odd,
+            "used": running.get(account["uid"]), "target": "",
+        })  # fmt: skip
+    return things
 
 
-def file_of(uid: int, trees: list[str], start: str = "/", patience_s: float = PATIENCE_S) -> str:
-    """The first file of a user on the local file systems, outside of our trees; empty when there is none."""
+def files_of(uids: set[int], trees: list[str], start: str = "/", patience_s: float = PATIENCE_S) -> dict[int, str]:
+    """What each of these users owns on the local file systems, outside of our trees: the first file that is found."""
     end = time.monotonic() + patience_s
     mounts = _local_mounts()
-    todo = [start]
-    while todo:
+    todo, found = [start], dict[int, str]()
+    while todo and len(found) < len(uids):
         if time.monotonic() > end:
-            return f"its files could not all be looked for within {patience_s:.0f} s"
+            late = f"its files could not all be looked for within {patience_s:.0f} s"
+            return dict.fromkeys(uids, late) | found
         place = todo.pop()
         if place in trees:
             continue
         try:
             with os.scandir(place) as entries:
                 for entry in entries:
-                    info = entry.stat(follow_symlinks=False)
-                    if info.st_uid == uid:
-                        return f"it owns {entry.path}"
+                    info = _stat(entry)
+                    if info is None:
+                        continue
+                    if info.st_uid in uids:
+                        found.setdefault(info.st_uid, f"it owns {entry.path}")
                     if stat.S_ISDIR(info.st_mode) and mounts.get(entry.path, "ext4") in _LOCAL:
                         todo.append(entry.path)
-        except OSError:
-            continue  # it ended, or went away, meanwhile; root may read everything that is local
-    return ""
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # it went away meanwhile
+        except OSError as error:
+            return dict.fromkeys(uids, f"{place} cannot be searched for its files: {error.strerror}") | found
+    return found
+
+
+def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def _local_mounts() -> dict[str, str]:

@@ -37,6 +37,10 @@ options:
     type: list
     elements: dict
     default: []
+  search:
+    description: Whether the local file systems are searched for files of a user that may go.
+    type: bool
+    default: true
 author: llamarig contributors
 """
 
@@ -105,8 +109,8 @@ def listing(params: dict[str, Any], base: Trees = TREES) -> dict[str, Any]:
     found = Look(trees, mount_points()).run()
     uses = used(found, trees)
     kept = [user for part in names.values() if isinstance(part, dict) for user in part.get("users", [])]
-    for name, account in rig_gc_users.made_by_us({*params["users"], *kept}).items():
-        found.things.append(rig_gc_users.describe(name, account, uses.uids, places_of(trees)))
+    users = rig_gc_users.made_by_us({*params["users"], *kept})
+    found.things += rig_gc_users.describe(users, uses.uids, places_of(trees), search=params["search"])
     return {
         "schema": 1,
         "unreadable": "",
@@ -193,6 +197,7 @@ def main() -> None:
             "models": {"type": "list", "elements": "path", "default": []},
             "users": {"type": "list", "elements": "str", "default": []},
             "things": {"type": "list", "elements": "dict", "default": []},
+            "search": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
     )

@@ -67,7 +67,9 @@ class Tree:
         (self.proc / str(pid)).symlink_to(f"/proc/{pid}")
 
     def listed(self, **params: Any) -> dict[str, Any]:
-        found: dict[str, Any] = gc.listing({"models": [str(self.models)], "users": [], **params}, self.trees)
+        found: dict[str, Any] = gc.listing(
+            {"models": [str(self.models)], "users": [], "search": True, **params}, self.trees
+        )
         return found
 
     def things(self, **params: Any) -> dict[str, dict[str, Any]]:
@@ -75,7 +77,7 @@ class Tree:
         return {os.path.relpath(each["path"], self.base): each for each in self.listed(**params)["things"]}
 
     def remove(self, *things: dict[str, Any], dry: bool = False) -> dict[str, Any]:
-        params = {"models": [str(self.models)], "users": [], "things": list(things)}
+        params = {"models": [str(self.models)], "users": [], "things": list(things), "search": True}
         answer: dict[str, Any] = gc.absent(params, dry, self.trees)
         return answer
 
