@@ -87,7 +87,7 @@ def test_the_journal_says_it_before_the_host_goes_down(tmp_path: Path) -> None:
         (
             "refused",
             ("maintenance.reboot is `never`",),
-            "refused: maintenance.reboot is `never`; mend that or reboot it",
+            "refused: maintenance.reboot is `never`; once that is settled",
         ),
         ("refused", ("the module for kernel 7 is only added",), "refused: the module for kernel 7 is only added"),
         ("error", (), "nobody knows whether it may be rebooted: rig_idle has failed"),
