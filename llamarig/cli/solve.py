@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from llamarig.cli.context import emit_json
+from llamarig.cli.context import emit_json, out
 from llamarig.cli.host_error import complain, error_json
 from llamarig.errors import ExitCode, RigError
 
@@ -70,7 +70,7 @@ def _solution(loaded: LoadedHost, root: Path, what: str, service: str | None) ->
 def _show(solution: Solution) -> None:
     from rich.markup import escape
 
-    from llamarig.cli.plan_view.words import change_words
+    from llamarig.cli.plan_view.words import change_yaml
     from llamarig.cli.rows import print_hanging
 
     head = f"[bold]{escape(solution.host)}[/] {escape(solution.service)}: {solution.what}"
@@ -88,7 +88,9 @@ def _show(solution: Solution) -> None:
         print_hanging(f"[yellow]{finding.severity}[/] {finding.code}: {escape(finding.message)}", indent=2, hang=2)
         print_hanging(f"fix: {escape(finding.fix)}", indent=4, hang=5)
     if solution.change and solution.value != solution.now:
-        print_hanging(escape(f"in the spec: {change_words(solution.change)}"), indent=2, hang=2)
+        print_hanging("in the spec:", indent=2)
+        for line in change_yaml(solution.service, solution.change).splitlines():
+            out().print(escape(f"    {line}"), soft_wrap=True)
 
 
 def _value(value: int | str | None) -> str:

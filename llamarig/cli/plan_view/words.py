@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from llamarig.plan.short import MEMORY_CODES
 
@@ -35,18 +38,25 @@ def flow(value: Any) -> str:
         return "[" + ", ".join(flow(each) for each in value) + "]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
+    # A hash of digits alone would be read as a number.
+    return f'"{value}"' if isinstance(value, str) and _NUMBER.fullmatch(value) else str(value)
+
+
+_NUMBER = re.compile(r"[\d.e+_-]+")
 
 
 def change_words(change: Mapping[str, Any]) -> str:
-    """The keys of a service that an alternative changes; of another model file where it is, as the rest is long."""
-    return ", ".join(_key_words(key, value) for key, value in change.items())
+    """The keys that an alternative changes, as one writes them: those of the service, and ``models`` of the host."""
+    return ", ".join(f"{key}: {flow(value)}" for key, value in change.items())
 
 
-def _key_words(key: str, value: Any) -> str:
-    if key == "models" and isinstance(value, dict):
-        return ", ".join(f"models.{name}: {file['repo']}/{file['file']}" for name, file in value.items())
-    return f"{key}: {flow(value)}"
+def change_yaml(service: str, change: Mapping[str, Any]) -> str:
+    """The same as a piece of the host's spec, every key in its place."""
+    own = {key: value for key, value in change.items() if key != "models"}
+    piece = {"models": change["models"]} if "models" in change else {}
+    if own:
+        piece["services"] = {service: own}
+    return yaml.safe_dump(piece, sort_keys=False, width=1_000_000)
 
 
 def effect_words(entry: Mapping[str, Any]) -> str:

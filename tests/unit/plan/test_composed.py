@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer import Exit
 
 from llamarig.catalog.known_files import Table, table
 from llamarig.cli.plan_view.pages import page
 from llamarig.cli.plan_view.terminal import headline
+from llamarig.cli.plan_view.words import change_words, change_yaml
 from llamarig.cli.solve import show_solutions
 from llamarig.errors import RigError
 from llamarig.memory.units import MIB
@@ -174,6 +176,39 @@ def test_a_solved_window_warns_of_what_it_leaves(tmp_path: Path, capsys: pytest.
     more = solve_project(guide(drafting | {"margin-mib": 1024}), tmp_path, "context")
     assert more.value is not None
     assert more.findings == ()
+
+
+@pytest.mark.parametrize("what", ["quant", "context"])
+def test_what_is_printed_for_the_spec_can_be_pasted_there(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = guide({"context": 65_536})
+    found = solve_project(asked, tmp_path, what)
+    with pytest.raises(Exit):
+        show_solutions([("rtx-4090", found)], json_=False)
+    piece = yaml.safe_load(capsys.readouterr().out.partition("in the spec:\n")[2])
+    data = asked.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for part, name in (("models", "qwen"), ("services", "chat")):
+        data[part][name] |= piece.get(part, {}).get(name, {})
+    changed = HostSpec.model_validate(data)
+    assert piece == ({"models": found.change["models"]} if what == "quant" else {"services": {"chat": found.change}})
+    assert planned(changed, tmp_path).fits
+    if what == "quant":
+        qwen = changed.models["qwen"]
+        assert f"{qwen.repo}/{qwen.file}" == found.value
+
+
+def test_every_offer_is_written_as_a_spec_takes_it(tmp_path: Path) -> None:
+    plan = planned(guide({"context": 262_144}), tmp_path)
+    assert any("models" in each["change"] for each in plan.alternatives)
+    for each in plan.alternatives:
+        assert yaml.safe_load(f"{{{change_words(each['change'])}}}") == each["change"]
+
+
+def test_a_hash_that_looks_like_a_number_stays_text() -> None:
+    change = {"models": {"qwen": {"sha256": "1" * 64, "revision": "2e10", "size": 5}}}
+    assert yaml.safe_load(f"{{{change_words(change)}}}") == change
+    assert yaml.safe_load(change_yaml("chat", change)) == change
 
 
 BEYOND = {"context": 262_144, "expect": {"decode-tok-s": 900}}
