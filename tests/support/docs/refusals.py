@@ -60,6 +60,14 @@ def marked(text: str, kind: str) -> set[str]:
     return found
 
 
+INDEXED = re.compile(r"^\| `(?P<code>[\w-]+)` \| \[[^\]]+\]\((?P<page>[\w-]+\.md)\) \|$", re.MULTILINE)
+
+
+def indexed(text: str) -> dict[str, str]:
+    """The page of each code of a finding, as an index lists them."""
+    return {match["code"]: match["page"] for match in INDEXED.finditer(text)}
+
+
 def spec_of(base: str, fragment: str) -> tuple[HostSpec, dict[str, object]]:
     """The spec that an example makes of a base."""
     below, _ = read_file(BASES[base])

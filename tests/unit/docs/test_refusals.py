@@ -24,6 +24,20 @@ def test_every_finding_has_a_page_and_no_page_names_another() -> None:
     assert refusals.finding_codes() == marked("Finding")
 
 
+def test_the_index_has_every_code_with_the_page_that_speaks_of_it() -> None:
+    listed = refusals.indexed(TEXTS[refusals.PAGES / "README.md"])
+    assert set(listed) == refusals.finding_codes()
+    assert list(listed) == sorted(listed)
+    for code, page in listed.items():
+        assert code in refusals.marked(TEXTS[refusals.PAGES / page], "Finding"), f"{page} does not speak of {code}"
+
+
+def test_a_code_that_the_index_lacks_would_be_seen() -> None:
+    index = TEXTS[refusals.PAGES / "README.md"]
+    less = "".join(line for line in index.splitlines(keepends=True) if "`header-composed`" not in line)
+    assert refusals.finding_codes() - set(refusals.indexed(less)) == {"header-composed"}
+
+
 def test_every_rule_of_the_spec_has_a_page_and_no_page_names_another() -> None:
     assert set(refusals.rules()) == marked("Rule")
 
