@@ -24,11 +24,12 @@ class Reboots:
         """
         found = self._hands.may_reboot(hosts)
         lost = {name: each.result for name, each in found.items() if not each.result.reached}
-        asking = [name for name in hosts if found[name].verdict == "ask" and self._asked]
+        told = {name: each.verdict for name, each in found.items() if each.result.error is None}
+        asking = [name for name in hosts if told.get(name) == "ask" and self._asked]
         # Hours may lie between its first look and this, and an answer from the start has named nobody.
         closed = self._gate(asking) if asking else {}
-        now = [name for name in hosts if found[name].verdict == "now" or (name in asking and name not in closed)]
-        back = [name for name in hosts if found[name].verdict == "not-needed"]
+        now = [name for name in hosts if told.get(name) == "now" or (name in asking and name not in closed)]
+        back = [name for name in hosts if told.get(name) == "not-needed"]
         later = [name for name in hosts if name not in {*lost, *now, *back}]
         self._log.tell(*(self._later(name, found[name], closed.get(name, "")) for name in later))
         made, failed = self._reboot(now, found)

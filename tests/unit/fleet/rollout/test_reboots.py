@@ -11,10 +11,21 @@ import pytest
 
 from llamarig.errors import ExitCode, RigError
 from llamarig.fleet.rollout import places, refuse, session
+from llamarig.fleet.rollout.hands import Reboot, Result
 from llamarig.fleet.rollout.machine import Machine
 from llamarig.fleet.rollout.session import Session, Start, exit_code
 from llamarig.fleet.rollout.state import State, Wave
-from tests.unit.fleet.rollout.stand_in import Fleet, Killed, Machinery, again, begin, forward, no_gate, phases
+from tests.unit.fleet.rollout.stand_in import (
+    Fleet,
+    Killed,
+    Machinery,
+    again,
+    begin,
+    forward,
+    no_gate,
+    phases,
+    trouble,
+)
 
 NEW, OLD = "610.57.04", "550.163.01"
 NEEDED = f"module {OLD} is loaded, wanted {NEW}"
@@ -291,6 +302,24 @@ def test_a_host_that_is_gone_when_it_is_asked_is_unreachable(tmp_path: Path) -> 
     told = forward(begin(tmp_path / "r", hosts, [1, 2]), hosts, tmp_path / "r")
     assert phases(told) == {"h0": "done", "h1": "unreachable", "h2": "done"}
     assert told.hosts["h1"].between
+
+
+@pytest.mark.parametrize("verdict", ["now", "ask", "not-needed", "of a later version", ""])
+def test_a_decision_that_came_with_an_error_is_none(tmp_path: Path, verdict: str) -> None:
+    hosts = fleet(2)
+    failed = Reboot(verdict, (NEEDED,), (), result=Result(error=trouble("the play broke off")))
+    hosts.may_reboot = lambda names: dict.fromkeys(names, failed)  # type: ignore[method-assign]  # one answer for all
+    told = forward(begin(tmp_path / "r", hosts, [1, 1], reboot=True), hosts, tmp_path / "r")
+    assert called(hosts, "reboot") == []
+    assert (told.hosts["h0"].phase, told.hosts["h0"].between, told.status) == ("deferred", True, "incomplete")
+    assert "the play broke off" in told.hosts["h0"].reason
+
+
+def test_a_verdict_that_nobody_knows_reboots_nothing(tmp_path: Path) -> None:
+    hosts = fleet(2, h0=host(verdict="of a later version"))
+    told = forward(begin(tmp_path / "r", hosts, [1, 1], reboot=True), hosts, tmp_path / "r")
+    assert called(hosts, "reboot") == []
+    assert told.hosts["h0"].phase == "deferred"
 
 
 def test_nobody_else_is_begun_while_a_canary_in_the_middle_is_silent(tmp_path: Path) -> None:
