@@ -19,9 +19,10 @@ _LINKS = "link"
 
 
 def size(count: int) -> str:
-    """``16.5 GiB``, ``12.0 MiB``."""
-    mib = count / 2**20
-    return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.1f} MiB"  # noqa: PLR2004 - MiB in a GiB
+    """``16.5 GiB``, ``12.0 MiB``, ``4 KiB``."""
+    units = ((2**30, ".1f", "GiB"), (2**20, ".1f", "MiB"), (2**10, ".0f", "KiB"))
+    unit, form, name = next((each for each in units if count >= each[0]), units[-1])
+    return f"{count / unit:{form}} {name}"
 
 
 def describe(host: HostGc) -> None:
@@ -63,7 +64,8 @@ def say_outcome(hosts: list[HostGc], *, check: bool) -> None:
 
 def _line(host: HostGc, check: bool) -> str:
     if host.error is not None:
-        return "[bold red]failed[/]" if host.removed else "[bold red]failed[/], nothing was removed"
+        freed = f", {size(host.bytes)} freed before that" if host.removed else ""
+        return f"[bold red]failed[/]{freed if host.begun else ', nothing was removed'}"
     if host.removed:
         return f"[green]{counted(len(host.gone), 'thing')} removed[/], {size(host.bytes)} freed"
     if host.gone and check:

@@ -161,6 +161,7 @@ def sweep(wanted: Wanted, listing: Mapping[str, Any], *, busy: str = "", build_c
     kept = {key for key, reason in reasons.items() if reason}
     # A bind mount, or a second name, may show a thing that stays at another path as well.
     same = {each["id"]: each["path"] for each in things if (each["kind"], each["path"]) in kept}
+    called = {each["target"]: "/".join(each["path"].split("/")[-2:]) for each in things if each["kind"] == "link"}
     gone: list[Thing] = []
     stays: list[Thing] = []
     for each in things:
@@ -168,7 +169,8 @@ def sweep(wanted: Wanted, listing: Mapping[str, Any], *, busy: str = "", build_c
         reason = reasons[key]
         if not reason and each["kind"] not in ("user", "link") and each["id"] in same:
             reason = f"it is the same as {same[each['id']]}"
-        thing = Thing(*key, each["bytes"], reason or _WHAT[each["kind"]], each["id"])
+        name = f" (it was {printable(called[each['path']])})" if each["path"] in called else ""
+        thing = Thing(*key, each["bytes"], reason or _WHAT[each["kind"]] + name, each["id"])
         (stays if reason else gone).append(thing)
     unknown = [as_map(each) for each in listing.get("unknown") or []]
     told = tuple((str(each.get("path")), str(each.get("what"))) for each in unknown)

@@ -42,6 +42,8 @@ class HostGc:
     """What was to go and stayed after all."""
     busy: str = ""
     """Who holds the host's lock."""
+    begun: bool = False
+    """Whether a removal was begun; what came of it is not known where the host fell silent."""
     removed: bool = False
     error: RigError | None = None
     seconds: float = 0.0
@@ -130,10 +132,13 @@ def remove(hosts: list[HostGc], private: Path, options: Options, sink: Sink) -> 
     agreed = {host.host: [f"{each['kind']} {each['path']}" for each in host.gone] for host in hosts}
     run = _play(hosts, private, options, {"llamarig_gc_agreed": agreed}, sink)
     for host in hosts:
+        host.begun = True
         host.seconds += time.monotonic() - started
         host.error = _error(run, host.host)
         told = run.hosts[host.host].results.get("rig_gc", {})
-        host.gone, host.left = told.get("removed", []), told.get("left", [])
+        reasons = {each["path"]: each["reason"] for each in host.gone}
+        host.gone = [{"reason": reasons.get(each["path"], ""), **each} for each in told.get("removed", [])]
+        host.left = told.get("left", [])
         host.removed = bool(host.gone)
 
 

@@ -148,6 +148,8 @@ class Look:
         # The compiler cache may be a disk of its own: only what is in it goes.
         if any(point.startswith(f"{path}/") or (point == path and kind != "build-cache") for point in self._mounts):
             weight.odd = "something is mounted in it"
+        if kind == "packages" and os.path.lexists(f"{path}/manifest.json"):
+            weight.odd = "it is a mirror of its own, not what an apply has copied"
         self.found.weights[path] = weight
         thing = {
             "kind": kind, "path": path, "bytes": weight.used, "id": [info.st_dev, info.st_ino], "odd": weight.odd,

@@ -70,7 +70,6 @@ class Scan:
         comm = read_kernel(f"{base}/comm", 64).decode("utf-8", "replace").strip()
         user = {"pid": pid, "command": comm}
         try:
-            self.uses.uids.setdefault(Path(base).stat().st_uid, user)
             for link in ("exe", "cwd", "root"):
                 self._path(_link(f"{base}/{link}"), user)
             self._maps(base, user)
@@ -80,6 +79,8 @@ class Scan:
                 self.uses.blind.append(user)
         except OSError:
             return  # it ended meanwhile
+        for uid in _uids(base):
+            self.uses.uids.setdefault(uid, user)
         for word in read_kernel(f"{base}/cmdline", 1 << 20).split(b"\0"):
             self._word(os.fsdecode(word), user)
         for line in read_kernel(f"{base}/cgroup", 1 << 14).decode("utf-8", "replace").splitlines():
@@ -144,6 +145,14 @@ def _inode(path: str) -> int | None:
         if line.startswith(b"ino:"):
             return int(line[4:])
     return None
+
+
+def _uids(base: str) -> set[int]:
+    """Real, effective, saved and file system's user (proc_pid_status(5)): the directory itself may be root's."""
+    for line in read_kernel(f"{base}/status", 1 << 16).splitlines():
+        if line.startswith(b"Uid:"):
+            return {int(number) for number in line.split()[1:]}
+    return set()
 
 
 def _ended(base: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from llamarig.cli import context, main
+from llamarig.cli.gc_view import size
 from llamarig.converge import gc as work
 from llamarig.converge.run import HostOutcome, Run
 from llamarig.errors import RigError
@@ -47,6 +48,8 @@ class Play:
         self.left: list[dict[str, Any]] = []
         self.busy = ""
         self.fails: dict[str, str] = {}
+        self.breaks: dict[str, Any] | None = None
+        """How the removal fails after the look has gone well."""
 
     def __call__(self, playbook: str, hosts: dict[str, Any], _private: Path, **named: Any) -> Run:
         assert playbook == "gc"
@@ -58,6 +61,9 @@ class Play:
         if host in self.fails:
             event = {"action": "rig_gc", "status": "failed", "result": {"msg": self.fails[host]}}
             return HostOutcome(failures=[event], ran=True)
+        if self.breaks is not None and not look:
+            event = {"action": "rig_gc", "status": "failed", "result": self.breaks}
+            return HostOutcome(failures=[event], ran=True, results={"rig_gc": self.breaks})
         if look:
             told: dict[str, Any] = {"gone": self.gone, "kept": [KEPT], "unknown": [TRAP], "busy": self.busy}
         else:
@@ -181,6 +187,34 @@ def test_what_stayed_after_all_is_told(rig: Callable[..., int], play: Play, caps
     assert "1 thing removed, 3.0 GiB freed" in said.out
 
 
+def test_what_was_removed_before_a_failure_is_told(
+    rig: Callable[..., int], play: Play, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = {key: OLD[key] for key in ("kind", "path", "bytes")}
+    play.breaks = {
+        "removed": [gone],
+        "left": [],
+        "msg": "something could not be removed: /opt/x: Device or resource busy",
+    }
+    assert rig("anna", "--yes", "--json") == 3
+    [anna] = json.loads(capsys.readouterr().out)["hosts"]
+    assert (anna["ok"], anna["removed"], anna["gone"][0]["reason"]) == (False, True, "no spec")
+    assert "Device or resource busy" in anna["error"]["what"]
+    assert rig("anna", "--yes") == 3
+    assert "anna: failed, 3.0 GiB freed before that" in capsys.readouterr().out
+
+
+def test_a_host_that_falls_silent_is_not_said_to_be_as_it_was(
+    rig: Callable[..., int], play: Play, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play.breaks = {"msg": "the connection was lost"}
+    assert rig("anna", "--yes") == 3
+    assert "nothing was removed" not in capsys.readouterr().out
+    play.fails["anna"] = "no"
+    assert rig("anna", "--yes") == 3
+    assert "anna: failed, nothing was removed" in capsys.readouterr().out
+
+
 def test_a_fleet_that_is_rolled_over_is_left_alone(
     rig: Callable[..., int], play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,3 +237,10 @@ def test_an_ansible_that_ends_early_is_no_success(
     )
     assert rig("anna", "--check") == 3
     assert "boom" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "0 KiB"), (4096, "4 KiB"), (5 * 2**20, "5.0 MiB"), (17_700_000_000, "16.5 GiB")]
+)
+def test_sizes_are_told_in_the_unit_that_fits(count: int, said: str) -> None:
+    assert size(count) == said

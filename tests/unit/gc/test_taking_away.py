@@ -190,6 +190,12 @@ def test_the_directory_of_a_process_is_used(tree: Tree, process: Callable[..., i
     assert tree.things()[f"opt/releases/{OLD}"]["used"]["pid"] == pid
 
 
+def test_the_user_of_a_process_is_seen(tree: Tree) -> None:
+    tree.sees(os.getppid())
+    uses = part("rig_gc_uses").Scan([], set(), str(tree.proc)).run()
+    assert uses.uids[os.getuid()]["pid"] == os.getppid()
+
+
 def test_nothing_goes_while_a_process_cannot_be_looked_into(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tree.release(OLD)
     thing = tree.things()[f"opt/releases/{OLD}"]

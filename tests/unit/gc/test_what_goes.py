@@ -92,6 +92,12 @@ def test_models_go_with_their_links_and_stay_with_them() -> None:
     assert gone(*things, former=state(models=[was])) == [old, f"{MODELS}/none/x.gguf", f"{MODELS}/old/x.gguf"]
 
 
+def test_a_model_that_goes_is_told_with_its_name() -> None:
+    old = f"{MODELS}/sha256/{sha('old')}"
+    plan = sweep(WANTED, listing(thing("model", old), thing("link", f"{MODELS}/qwen/Q4.gguf", target=old)))
+    assert plan.gone[0].reason == "no spec, record or way back names it (it was qwen/Q4.gguf)"
+
+
 def test_a_model_that_a_process_knows_by_its_link_stays() -> None:
     old = f"{MODELS}/sha256/{sha('old')}"
     link = thing("link", f"{MODELS}/old/x.gguf", target=old, used={"pid": 7, "command": "server"})

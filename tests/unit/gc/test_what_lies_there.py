@@ -111,6 +111,13 @@ def test_what_is_mounted_in_a_thing_keeps_it(tree: Tree, monkeypatch: pytest.Mon
     assert tree.things()[f"opt/releases/{NOW}"]["odd"] == ""
 
 
+def test_packages_that_were_copied_may_go_and_a_mirror_may_not(tree: Tree) -> None:
+    (tree.base / "var/mirror/debian").mkdir(parents=True)
+    assert (tree.things()["var/mirror"]["kind"], tree.things()["var/mirror"]["odd"]) == ("packages", "")
+    (tree.base / "var/mirror/manifest.json").write_text("{}")
+    assert "a mirror of its own" in tree.things()["var/mirror"]["odd"]
+
+
 def test_mount_points_are_read_with_their_blanks(tmp_path: Path) -> None:
     info = tmp_path / "mountinfo"
     info.write_text("22 1 0:20 / / rw shared:1 - ext4 /dev/a rw\n23 22 0:21 / /data/my\\040disk rw - xfs /dev/b rw\n")
