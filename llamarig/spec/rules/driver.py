@@ -113,8 +113,16 @@ def _location(section: str, location: str | None, *, needs: bool, may: bool) -> 
         )
 
 
+_LEAST_SHARE = 0.2
+"""Of the board's power. Over the cards whose range is known, the lowest limit is 0.25 to 0.86 of it; the rest is room
+for those that nobody has looked at."""
+
+
 def power(view: View) -> Iterator[Broken]:
-    """A limit above the board's own power is not a limit, and one below the driver's lowest is refused."""
+    """A limit above the board's own power is not a limit, and the driver refuses one below its lowest.
+
+    Where that is not known, one far below what any card takes is doubted.
+    """
     for name, card in view.spec.gpus.items():
         known, limit = find_card(card.model), card.power_limit_w
         if limit is None or known is None:
@@ -125,6 +133,11 @@ def power(view: View) -> Iterator[Broken]:
             said = f"{limit} W is above the {highest:.0f} W of a {known.name}"
         elif known.power_min_w is not None and limit < known.power_min_w:
             said = f"{limit} W is below the {known.power_min_w:.0f} W that the driver of a {known.name} takes at least"
+        elif known.power_min_w is None and known.power_w is not None and limit < known.power_w * _LEAST_SHARE:
+            said = (
+                f"{limit} W is below {_LEAST_SHARE * 100:.0f} % of the {known.power_w:.0f} W of a {known.name}: no card whose "
+                "range is known takes so little"
+            )
         if said:
             yield Broken(
                 ("gpus", name, "power-limit-w"),

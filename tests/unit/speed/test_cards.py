@@ -82,6 +82,12 @@ def test_cards_of_one_name_are_told_apart_by_their_memory(memory: int | None, mo
         ("rtx-5090", 600, ""),
         ("rtx-4090", 100, ""),
         ("rtx-4090", 451, "451 W is above the 450 W"),
+        ("rtx-4090", 1900, "1900 W is above the 450 W"),
+        ("rtx-4090", 5, "5 W is below 20 % of the 450 W"),
+        ("rtx-4090", 89, "89 W is below 20 % of the 450 W"),
+        ("rtx-4090", 90, ""),
+        ("a100-sxm4-80gb", 100, ""),
+        ("a100-sxm4-80gb", 90, "90 W is below the 100 W"),
     ],
 )
 def test_a_power_limit_lies_in_the_range_of_the_card(model: str, limit: int, words: str) -> None:
