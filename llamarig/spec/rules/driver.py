@@ -135,8 +135,8 @@ def power(view: View) -> Iterator[Broken]:
             said = f"{limit} W is below the {known.power_min_w:.0f} W that the driver of a {known.name} takes at least"
         elif known.power_min_w is None and known.power_w is not None and limit < known.power_w * _LEAST_SHARE:
             said = (
-                f"{limit} W is below {_LEAST_SHARE * 100:.0f} % of the {known.power_w:.0f} W of a {known.name}: no card whose "
-                "range is known takes so little"
+                f"{limit} W is below {_LEAST_SHARE * 100:.0f} % of the {known.power_w:.0f} W of a {known.name}: "
+                "no card whose range is known takes so little"
             )
         if said:
             yield Broken(
