@@ -40,12 +40,12 @@ def summed(records: Sequence[dict[str, Any]]) -> bytes:
 
 
 def fleet() -> Fleet:
-    return Fleet({"a": Machinery(), "b": Machinery(bad=True)})
+    return Fleet({"a": Machinery(module="1", installed="1"), "b": Machinery(bad=True)}, driver="2")
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A project with one rollout: a is done, b came back, and it stopped; no host is real."""
+    """A project with one rollout: a is done after a reboot, b came back, and it stopped; no host is real."""
     root = tmp_path_factory.mktemp("project")
     start(Session(root, make_hands=lambda _r, _p, _s: fleet()), WISH)
     with pytest.MonkeyPatch.context() as patch:
@@ -70,7 +70,22 @@ leaves = st.one_of(
     st.booleans(),
     st.integers(-3, 3),
     st.sampled_from([10**30, 10**400, float("inf"), float("nan"), 1e308, "\ud800", "[/x]", "\x1b[2J", "x" * 9000]),
-    st.sampled_from(["done", "running", "applying", "returning", "a", "b", "../../x", "wave 1", "rolled-back"]),
+    st.sampled_from(
+        [
+            "done",
+            "running",
+            "applying",
+            "returning",
+            "a",
+            "b",
+            "rebooting",
+            "waits",
+            "begun",
+            "../../x",
+            "wave 1",
+            "rolled-back",
+        ]
+    ),
     st.text(max_size=8),
 )
 junk = st.recursive(
