@@ -86,7 +86,8 @@ def advise(question: Question, known: Table, at_hand: AtHand) -> Advice:
         if real is not None:
             seen[file] = (real, False)
         elif stand_in is not None:
-            seen[file] = (stand_in, True)
+            # The row tells that its layout is composed; a plan that leaves its verdict open would be no advice.
+            seen[file] = (replace(stand_in, embedding_assumed=False), True)
     if not seen:
         raise RigError(
             what=f"neither the dimensions of {question.model} nor a header of one of its files are at hand",
