@@ -38,7 +38,8 @@ RAM_KINDS: tuple[Kind, ...] = (kinds.prompt_cache, kinds.checkpoints)
 """What helps only where RAM is short; less harmful than all else."""
 
 
-_LAST = ("experts-on-cpu", "gpu-layers", "coarse-quant")
+_COARSE = "coarse-quant"
+_LAST = ("experts-on-cpu", "gpu-layers", _COARSE)
 """Kinds that cost so much speed or quality that two milder changes together come before them."""
 
 
@@ -46,24 +47,34 @@ def alternatives(subject: Subject, replan: Replan) -> Iterator[dict[str, Any]]:
     """Changes that make the whole host fit, in order of harm, the least of each kind and service.
 
     When no single change does, or none but moving layers or experts into RAM or a file that is not recommended, pairs
-    of them. Nothing is offered beside an error which keeps the memory from being known; other errors stay as they are.
+    of them, such a file in a pair too, before layers and experts in RAM. Nothing is offered beside an error which keeps
+    the memory from being known; other errors stay as they are.
     """
     errors = {finding.code for finding in subject.plan.findings if finding.severity == "error"}
     if not errors & MEMORY_CODES or errors & UNPLANNED_CODES:
         return
     tries = Tries(subject, replan)
     series = list(_series(subject))
-    offered, fitting = False, set[tuple[str, str]]()
-    for part in ([each for each in series if each.kind not in _LAST], [each for each in series if each.kind in _LAST]):
-        found = list(_singles(part, tries, fitting))
-        if not found and part and part[0].kind not in _LAST:
-            found = list(pairs(part, tries))
-        for changes in found:
-            offered = True
-            yield entry(changes, tries)
-    if not offered:
-        for pair in pairs(series, tries):
-            yield entry(pair, tries)
+    mild = [each for each in series if each.kind not in _LAST]
+    fitting = set[tuple[str, str]]()
+    found: list[tuple[Change, ...]] = list(_singles(mild, tries, fitting))
+    found = found or list(pairs(mild, tries)) or [*_with_coarse(series, tries)]
+    found += _singles([each for each in series if each.kind in _LAST], tries, fitting)
+    for changes in found or pairs(series, tries):
+        yield entry(changes, tries)
+
+
+def _with_coarse(series: list[Series], tries: Tries) -> list[tuple[Change, Change]]:
+    """A file that is not recommended with a mild change, the largest first, where no such file is enough alone."""
+    coarse = [each for each in series if each.kind == _COARSE]
+    if any(tries.fits((each.at(each.count - 1),)) for each in coarse):
+        return []
+    found = pairs([each for each in series if each.kind not in _LAST] + coarse, tries)
+    return sorted(found, key=lambda pair: -_file_bytes(pair[1]))
+
+
+def _file_bytes(change: Change) -> int:
+    return sum(int(file["size"]) for file in change.shown.get("models", {}).values())
 
 
 def _singles(series: list[Series], tries: Tries, found: set[tuple[str, str]]) -> Iterator[tuple[Change, ...]]:

@@ -168,6 +168,39 @@ def test_a_pair_comes_before_moving_layers_and_leaves_a_window_worth_having() ->
     assert "not recommended: quants of 2 bits lose quality" in coarse["harm"]
 
 
+SMALL_CARD = {"blackwell": {"model": "rtx-5070", "bus-id": "01:00.0"}}
+"""12 GB."""
+LONG: dict[str, Any] = {
+    "accept-margin": None,
+    "projector-gpu": None,
+    "projector-on-cpu": True,
+    "speculation": None,
+    "context": 163_840,
+    "kv-cache": {"k": "q8_0", "v": "q8_0"},
+}
+
+
+def test_a_coarse_file_in_a_pair_comes_before_half_the_layers_in_ram() -> None:
+    found = plan(spec(REFERENCE, LONG, gpus=SMALL_CARD))
+    first, *rest = found.alternatives
+    assert set(first["change"]) == {"context", "models"}
+    assert "not recommended: quants of 2 bits lose quality" in first["harm"]
+    assert "gpu-layers" in rest[-1]["change"]
+    paired = [each for each in found.alternatives if "models" in each["change"]]
+    sizes = [each["change"]["models"]["qwen"]["size"] for each in paired]
+    assert sizes == sorted(sizes, reverse=True)
+    for each in paired:
+        assert len(each["change"]) > 1
+        assert planned_again({**REFERENCE, "gpus": SMALL_CARD}, LONG, each).fits
+
+
+def test_a_coarse_file_that_is_enough_alone_stands_alone() -> None:
+    cards = {"blackwell": SMALL_CARD["blackwell"] | {"reserve-mib": 1800}}
+    found = plan(spec(REFERENCE, LONG | {"context": 8192}, gpus=cards))
+    assert [list(each["change"]) for each in found.alternatives] == [["gpu-layers"], ["models"]]
+    assert "2 bits lose quality" in found.alternatives[1]["harm"]
+
+
 def test_where_ram_is_short_its_caches_come_first() -> None:
     found = plan_host(spec(CPU, {"cache-ram-mib": 40_000}), {"small": PLAIN})
     assert not found.fits
