@@ -1,11 +1,13 @@
-"""Drafters that read the target's own rows: what they add to the target, and what they share with it."""
+"""Drafters that are models of their own: what they are asked to do, what they add to the target and share with it."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
 
 from llamarig.errors import RigError
 from llamarig.gguf.header import Header
+from llamarig.memory.draft_outputs import read_layers
+from llamarig.memory.families import READERS
 from llamarig.memory.placement.layers import places
 from llamarig.memory.settings import Settings
 from llamarig.memory.shape import Shape
@@ -13,8 +15,26 @@ from llamarig.memory.split import NOTHING, Split
 from llamarig.memory.units import F32_BYTES
 from llamarig.memory.window import Window
 
-READERS: Final = frozenset({"eagle3", "dflash"})
-"""Architectures whose drafters are fed with rows of the target's layers."""
+
+def drafter_settings(settings: Settings) -> Settings:
+    """What a drafter, a model of its own on one card, is asked to do beside a target of these settings.
+
+    Source: ``common_base_params_to_speculative`` in common/speculative.cpp: everything but devices, layers, overrides
+    and cache types is inherited.
+    """
+    return replace(
+        settings,
+        cache_k=settings.draft_k,
+        cache_v=settings.draft_v,
+        speculation=None,
+        ngram_default=False,
+        gpu_layers=None,
+        cards=1,
+        split_mode="layer",
+        tensor_split=(),
+        cpu_experts=0,
+        overrides=(),
+    )
 
 
 def read_rows(drafter: Header, target: Shape, settings: Settings, window: Window) -> Split:
@@ -24,15 +44,11 @@ def read_rows(drafter: Header, target: Shape, settings: Settings, window: Window
     ``set_embeddings_layer_inp`` in src/llama-context.cpp; seen with a server: the target's buffer grows with the
     first request.
     """
-    arch = drafter.architecture
-    layers = drafter.metadata.get(f"{arch}.target_layers")
-    if arch not in READERS or not isinstance(layers, tuple):
-        return NOTHING
     where = places(target, settings)
     row = window.ubatch * target.embedding * F32_BYTES
     found = NOTHING
-    for layer in layers:
-        if isinstance(layer, int) and 0 < layer < len(where):
+    for layer in read_layers(drafter):
+        if 0 < layer < len(where):
             place = where[layer - 1]
             cards = range(settings.cards) if place is not None and settings.split_mode == "tensor" else (place,)
             for card in cards:

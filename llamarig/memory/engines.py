@@ -35,6 +35,10 @@ class Era:
     """As a pipeline, inputs that no node reads are kept for each pass in flight, too."""
     flat_projections: bool
     """Mamba-2's matrices multiply all rows of a pass at once; before, those of each slot apart."""
+    draft_sampling: bool
+    """The tokens of a draft are chosen where its logits are, from a copy of them."""
+    fused_injection: bool
+    """A dflash drafter decodes the target's rows at once; before, it encoded them in a pass that yields all rows."""
     source: str
     """The change that began the era: pull request and commit."""
 
@@ -48,6 +52,8 @@ OLDER: Final = Era(
     staging=False,
     every_input=False,
     flat_projections=False,
+    draft_sampling=False,
+    fused_injection=False,
     source="as read back from the logs of builds of February and March 2026",
 )
 APRIL_2026: Final = Era(
@@ -59,6 +65,8 @@ APRIL_2026: Final = Era(
     staging=False,
     every_input=False,
     flat_projections=False,
+    draft_sampling=True,
+    fused_injection=False,
     source="pull request 21038, commit 744c0c731 of 2026-04-01",
 )
 MAY_2026: Final = Era(
@@ -70,6 +78,8 @@ MAY_2026: Final = Era(
     staging=False,
     every_input=False,
     flat_projections=False,
+    draft_sampling=True,
+    fused_injection=False,
     source="pull request 23764, commit 031ddb2e0 of 2026-05-29",
 )
 JUNE_2026: Final = Era(
@@ -81,6 +91,8 @@ JUNE_2026: Final = Era(
     staging=True,
     every_input=False,
     flat_projections=False,
+    draft_sampling=True,
+    fused_injection=False,
     source="pull requests 23861 (commit de6f727aa of 2026-06-01) and 23907 (commit f8f0a47a5 of 2026-06-03)",
 )
 AUGUST_2026: Final = Era(
@@ -92,6 +104,8 @@ AUGUST_2026: Final = Era(
     staging=True,
     every_input=False,
     flat_projections=True,
+    draft_sampling=True,
+    fused_injection=False,
     source="pull request 27513 of 2026-08-21, which b10809 has and b10454 has not",
 )
 SEPTEMBER_2026: Final = Era(
@@ -103,12 +117,16 @@ SEPTEMBER_2026: Final = Era(
     staging=True,
     every_input=True,
     flat_projections=True,
+    draft_sampling=True,
+    fused_injection=True,
     source="pass 6 of ggml_backend_sched_split_graph, which b11312 has and b10809 has not",
 )
 ERAS: Final = (OLDER, APRIL_2026, MAY_2026, JUNE_2026, AUGUST_2026, SEPTEMBER_2026)
 """From the oldest to the newest. Where the build of a change is not known to the digit, an era is computed rather too
-big than too small: 2026-05 reserves all logits although pull request 23861 came a few builds before 23907; 2026-08 and
-2026-09 begin right after the last build that was seen without their change."""
+big than too small: 2026-04 chooses drafts where the logits are although pull request 23287 came between b9246 and b9410
+(issue 23903); 2026-05 reserves all logits although pull request 23861 came a few builds before 23907; 2026-08 encodes
+for dflash although 0.4.0 has pull request 27310; 2026-08 and 2026-09 begin right after the last build that was seen
+without their change."""
 
 CURRENT: Final = ERAS[-1]
 _COMPARED: Final = (JUNE_2026, AUGUST_2026, SEPTEMBER_2026)

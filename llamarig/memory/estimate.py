@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from llamarig.errors import RigError
 from llamarig.gguf.header import Header
 from llamarig.memory.draft_kv import draft_kv_bytes
-from llamarig.memory.draft_outputs import draft_output_bytes
-from llamarig.memory.drafter import check_output, read_rows
+from llamarig.memory.draft_outputs import draft_output_bytes, reader_output_bytes
+from llamarig.memory.drafter import check_output, drafter_settings, read_rows
 from llamarig.memory.graph.reserve import is_known
 from llamarig.memory.kv import kv_bytes
 from llamarig.memory.logits import logit_bytes
@@ -195,29 +195,12 @@ def _add_adapters(
 
 
 def _add_drafter(terms: dict[str, Split], beside: Beside, target: Shape, settings: Settings) -> None:
-    """A draft model of its own: its weights, KV and compute under the same window and slots, on one card.
-
-    Source: ``common_base_params_to_speculative`` in common/speculative.cpp: everything but devices, layers, overrides
-    and cache types is inherited.
-    """
+    """A draft model of its own: its weights, KV and compute under the same window and slots, on one card."""
     if beside.drafter is None:
         return
     check_output(beside.drafter, target, settings, beside.draft_card)
     terms["compute"] += read_rows(beside.drafter, target, settings, cut(settings))
-    own = replace(
-        settings,
-        cache_k=settings.draft_k,
-        cache_v=settings.draft_v,
-        speculation=None,
-        n_max=0,
-        ngram_default=False,
-        gpu_layers=None,
-        cards=1,
-        split_mode="layer",
-        tensor_split=(),
-        cpu_experts=0,
-        overrides=(),
-    )
+    own = drafter_settings(settings)
     shape = read_shape(beside.drafter)
     _check(shape, own)
     found = _model_terms(beside.drafter, shape, own, cut(own))
@@ -232,3 +215,4 @@ def _add_drafter(terms: dict[str, Split], beside: Beside, target: Shape, setting
         split = found[term]
         moved = Split(host=split.host) if cpu else NOTHING.plus(split.device, beside.draft_card).plus(split.host)
         terms[name] += moved
+    terms["draft-compute"] += Split(host=reader_output_bytes(beside.drafter, shape, target, own))

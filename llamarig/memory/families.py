@@ -130,6 +130,9 @@ SLIDING: Final[dict[str, Sliding]] = {
 An MTP layer sees the whole window; only before 0.4.0 did that of exaone-moe slide, so there a plan is high.
 """
 
+READERS: Final = frozenset({"eagle3", "dflash"})
+"""Drafters that are fed with rows of the target's layers."""
+
 LISTED: Final = frozenset(
     {"dflash", "gemma4", "gemma4-assistant", "granite_swa", "maple", "mimo2", "spark2_5", "step35"}
 )

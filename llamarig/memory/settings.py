@@ -88,6 +88,14 @@ class Settings:
         return self.n_max if self.speculation in SNAPSHOT_TYPES else 0
 
     @property
+    def samples_drafts(self) -> bool:
+        """Whether a drafter's tokens are chosen where its logits are, as builds do unless they split by tensors.
+
+        Source: ``set_sampler`` in src/llama-context.cpp, the default of ``--spec-draft-backend-sampling``.
+        """
+        return self.era.draft_sampling and self.split_mode != "tensor"
+
+    @property
     def longest_draft(self) -> int:
         """Tokens of the longest draft over all kinds; source: ``common_speculative_n_max``, common/speculative.cpp."""
         longest = 64 if self.ngram_default else 0

@@ -31,7 +31,7 @@ def measure(project_root: Path, spec: HostSpec, answer: dict[str, Any], *, store
     accounts = {name: read_account(name, answer) for name in spec.services}
     checks = []
     for name, account in accounts.items():
-        late = late_rows_mib(spec, spec.services[name], headers.get(spec.services[name].model))
+        late = late_rows_mib(spec, spec.services[name], headers)
         checks += memory_checks(plan, name, account, _cpu(spec, name, headers), late)
     if not store:
         return checks

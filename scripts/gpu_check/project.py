@@ -133,7 +133,7 @@ def prepare(root: Path, spec: dict[str, Any]) -> Prepared:
         raise CannotAskError(f"llamarig refuses such a machine: {told}", "mend what it names, or name another toolkit")
     plan, host = plan_for(root, loaded), spec_of(loaded)
     headers = gather_headers(host, root)
-    late = {name: late_rows_mib(host, each, headers.get(each.model)) for name, each in host.services.items()}
+    late = {name: late_rows_mib(host, each, headers) for name, each in host.services.items()}
     return Prepared(root, loaded, plan, wanted_for(root, loaded, plan), late)
 
 

@@ -47,6 +47,8 @@ class Pass:
     """Whether a card's f16 copy of K and V is part of this buffer."""
     flat_projections: bool = True
     """Whether Mamba-2's matrices multiply all rows at once (builds since August 2026)."""
+    sampled: int = 0
+    """Rows of logits of each slot that a drafter chooses tokens from where it computes them; 0: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,17 @@ def repeat(source: Tensor, first: int, second: int = 1, third: int = 1, fourth: 
     return Tensor("repeat", source.kind, (first, second, third, fourth), (source,))
 
 
+def pad_rows(source: Tensor, more: int) -> Tensor:
+    """A copy with ``more`` rows behind its own (``ggml_pad`` in the second dimension)."""
+    first, second, third, fourth = source.extent
+    return Tensor("pad", source.kind, (first, second + more, third, fourth), (source,))
+
+
+def top_k(source: Tensor, count: int) -> Tensor:
+    """The indices of each row's ``count`` greatest values."""
+    return Tensor("top_k", "i32", (count, *source.extent[1:]), (source,))
+
+
 def argsort_top_k(source: Tensor, count: int) -> Tensor:
     """A view of the first ``count`` of all sorted indices."""
     order = Tensor("argsort", "i32", source.extent, (source,))

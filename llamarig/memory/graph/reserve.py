@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from llamarig.gguf.header import Header
+from llamarig.memory.draft_outputs import drafted_rows
 from llamarig.memory.graph.allocator import Allocator
 from llamarig.memory.graph.builder import Builder, Pass, Placement
 from llamarig.memory.graph.cuda import ALIGNMENT
@@ -67,6 +68,7 @@ def reserve_head(header: Header, shape: Shape, settings: Settings, window: Windo
     """
     kinds = replace(settings, cache_k=settings.draft_k, cache_v=settings.draft_v)
     work = _pass(shape, kinds, window, settings.parallel if settings.era.outputs_only else None)
+    work = replace(work, sampled=1 if settings.samples_drafts else 0)
     return simulate(header, shape, work, settings, HEADS[shape.architecture])
 
 
@@ -89,6 +91,7 @@ def _pass(shape: Shape, settings: Settings, window: Window, outputs: int | None)
         half_mask=era.half_mask,
         staging=era.staging,
         flat_projections=era.flat_projections,
+        sampled=drafted_rows(shape, settings) if settings.samples_drafts else 0,
     )
 
 

@@ -16,12 +16,13 @@ from llamarig.prove.late_rows import late_rows_mib
 from llamarig.prove.memory import measured_service, memory_checks, read_account
 from tests.support.big_models import header_of, qwen35_27b
 from tests.support.plan_specs import REFERENCE, UUIDS, spec
+from tests.unit.memory.test_drafters import eagle3
 
 SPEC = spec(REFERENCE)
 HEADER = header_of(qwen35_27b())
 PLAN = plan_host(SPEC, {"qwen": HEADER})
 CPU = fit_columns(SPEC, SPEC.services["chat"], HEADER)
-LATE = late_rows_mib(SPEC, SPEC.services["chat"], HEADER)
+LATE = late_rows_mib(SPEC, SPEC.services["chat"], {"qwen": HEADER})
 TERMS = PLAN.devices[0].services["chat"]
 PID = 4711
 
@@ -101,11 +102,21 @@ def test_a_little_too_careful_is_fine() -> None:
 
 
 def test_rows_that_come_with_the_first_batch_are_not_missed() -> None:
-    # A hidden row of every token of a batch and of the slot, and logits of a draft of 64 (of ngram-default).
-    assert pytest.approx((512 * 5120 + 5120 + 64 * 248_320) * 4 / MIB) == LATE
+    # A hidden row of every token of a batch, which the head's batch and its one slot have too; the head's answer, which
+    # has three more rows for its samplers and a hidden row; logits of a draft of 64 (of ngram-default).
+    assert pytest.approx((3 * 512 * 5120 + 5120 + 3 * 248_320 + 1 + 64 * 248_320) * 4 / MIB) == LATE
     found = {each.name: each for each in memory_checks(PLAN, "chat", read_account("chat", answer()), None)}
     assert not found["chat/memory-compute"].ok, "it is more than may be missing by chance"
-    assert late_rows_mib(SPEC, SPEC.services["chat"], None) == 0
+    assert late_rows_mib(SPEC, SPEC.services["chat"], {}) == 0
+
+
+def test_rows_of_a_drafter_are_late_too() -> None:
+    drafting = spec(REFERENCE, {"speculation": {"type": "eagle3", "model": "small", "n-max": 3}})
+    service, drafter = drafting.services["chat"], eagle3(vocabulary=1000)
+    alone = late_rows_mib(drafting, service, {"qwen": HEADER})
+    both = late_rows_mib(drafting, service, {"qwen": HEADER, "small": drafter})
+    read, gathered = 3 * 512 * 5120, 3 * 512 * 5120 + 3 * 512 * 320
+    assert both - alone == pytest.approx((read + gathered + 256 * (4 * 1000 + 320 + 1) - 1000) * 4 / MIB)
 
 
 def compute(*sizes: float) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from llamarig.memory.graph import blocks, ops
 from llamarig.memory.graph.builder import Builder
+from llamarig.memory.graph.sampling import sample
 from llamarig.memory.graph.tensors import Tensor
 
 
@@ -40,6 +41,7 @@ def eagle3(b: Builder) -> None:
         logits = ops.set_rows(whole, rows, b.weight("d2t", known.dims[0]))
     logits.is_output = True
     b.expand(logits)
+    sample(b, logits)
 
 
 def dflash(b: Builder) -> None:
@@ -64,6 +66,7 @@ def dflash(b: Builder) -> None:
     logits = _logits(b, last)
     logits.is_output = True
     b.expand(logits)
+    sample(b, logits)
 
 
 def _logits(b: Builder, source: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from llamarig.memory.graph import blocks, experts, ops
 from llamarig.memory.graph.builder import Builder
+from llamarig.memory.graph.sampling import sample
 from llamarig.memory.graph.tensors import Tensor
 
 
@@ -45,6 +46,7 @@ def build(b: Builder) -> None:
     logits = ops.mul_mat(output, stream)
     logits.is_output = True
     b.expand(logits)
+    sample(b, logits)
 
 
 def _own(b: Builder, block: int, name: str, other: str) -> str:

@@ -10,6 +10,7 @@ from llamarig.errors import RigError
 from llamarig.memory import Settings, read_shape
 from llamarig.memory.draft_kv import draft_kv_bytes
 from llamarig.memory.draft_outputs import draft_output_bytes
+from llamarig.memory.engines import OLDER
 from llamarig.memory.kv import kv_bytes
 from llamarig.memory.recurrent import recurrent_bytes
 from llamarig.memory.window import cut
@@ -148,9 +149,19 @@ def test_latent_attention_has_one_type_for_both(arch: str) -> None:
     assert kv_bytes(read_shape(header), same, cut(same)).host > 0
 
 
-def test_an_mtp_head_makes_the_host_keep_a_row_of_every_token_of_a_batch() -> None:
+def test_an_mtp_head_makes_the_host_keep_rows_of_every_token_of_a_batch() -> None:
     shape = read_shape(model("qwen35", nextn_predict_layers=1))
     vocabulary = replace(shape, vocabulary=1000)
     drafting = replace(MTP, parallel=3, batch=2048)
-    assert draft_output_bytes(vocabulary, drafting) == 4 * (2048 * 256 + 3 * (256 + 1000))
+    kept = (1 + 1 + 3) * 2048 * 256
+    assert draft_output_bytes(vocabulary, drafting) == 4 * (kept + 3 * (256 + 4 * 1000 + 1))
     assert draft_output_bytes(vocabulary, CPU) == 0
+    for unsampled in (replace(drafting, era=OLDER), replace(drafting, backend="cuda", cards=2, split_mode="tensor")):
+        assert draft_output_bytes(vocabulary, unsampled) == 4 * (kept + 3 * (256 + 1000))
+
+
+def test_an_mtp_heads_answers_are_what_a_server_reserves_for_them() -> None:
+    """Seen of build 10454 with a model of 60,000 tokens and rows of 320: one, three and eight slots."""
+    shape = replace(read_shape(model("qwen35", nextn_predict_layers=1)), vocabulary=60_000, embedding=320)
+    for slots, seen in ((1, 961_284), (3, 2_883_852), (8, 7_690_272)):
+        assert draft_output_bytes(shape, replace(MTP, batch=0, parallel=slots)) == seen
