@@ -130,7 +130,7 @@ class Machine:
         left = [name for name in self._log.state.open() if hosts[name].between and name not in self._left]
         if not left or self._proven():
             return ""
-        what = "waits for a reboot" if hosts[left[0]].reboot else "is in the middle of its change"
+        what = "waits for a reboot" if hosts[left[0]].reboot == state.WAITS else "is in the middle of its change"
         return f"{left[0]} {what}, and no host has proven the change yet"
 
     def _proven(self) -> bool:
@@ -321,11 +321,13 @@ class Machine:
         return may
 
     def _begin(self, name: str) -> Record:
-        seen = self._seen[name]
-        if self._log.state.hosts[name].between:
+        seen, known = self._seen[name], self._log.state.hosts[name]
+        if known.between:
             self._middle.add(name)
-            # What it ran before the rollout was told when it was begun first.
-            return self._log.host(name, state.APPLYING)
+            # What it ran before the rollout was told when it was begun first. A reboot that nobody saw the end of is
+            # judged by what came up.
+            made = state.MADE if known.reboot == state.BEGUN and not seen.waits else None
+            return self._log.host(name, state.APPLYING, reboot=made)
         return self._log.host(
             name, state.APPLYING, actions=seen.actions, from_release=seen.release, before_run=seen.run
         )
@@ -344,8 +346,7 @@ class Machine:
             if not result.checks or (not self._seen[name].actions and not ours):
                 # Nothing was to be done any more, by what the run itself saw; or it was only proven.
                 return self._nothing(name, self._seen[name], result)
-            made = {"reboot": state.MADE if known.reboot in (state.BEGUN, state.MADE) else ""} if known.reboot else {}
-            told |= made
+            told["reboot"] = "" if known.reboot == state.WAITS else None
             return self._log.host(name, state.DONE, run=result.run, to_release=result.release, reason="", **told)
         reason = words(result.error)
         if result.untouched:

@@ -331,8 +331,20 @@ def test_nobody_else_is_begun_while_a_canary_in_the_middle_is_silent(tmp_path: P
     told = go_on(place, hosts)
     assert hosts.touched() == ["h0"]
     assert (told.status, told.hosts["h0"].phase, told.hosts["h0"].between) == ("incomplete", "unreachable", True)
+    assert told.reason == "h0 is in the middle of its change, and no host has proven the change yet"
     hosts.hosts["h0"].reachable = True
     assert go_on(place, hosts).status == "done"
+
+
+def test_a_proof_that_fails_behind_a_reboot_whose_end_nobody_saw_is_judged_like_any_other(tmp_path: Path) -> None:
+    hosts, place = fleet(2, h0=host(bad=True)), tmp_path / "r"
+    log = begin(place, hosts, [1, 1])
+    hosts.on_reboot = lambda: (_ for _ in ()).throw(Killed())
+    with pytest.raises(Killed):
+        forward(log, hosts, place)
+    hosts.on_reboot, hosts.hosts["h0"].module = None, NEW
+    told = go_on(place, hosts)
+    assert (told.hosts["h0"].phase, told.hosts["h0"].reboot, told.status) == ("rolled-back", "made", "stopped")
 
 
 def test_all_that_were_in_the_middle_have_their_turn_though_the_first_waits(tmp_path: Path) -> None:
