@@ -27,11 +27,11 @@ NEEDED = "module 550.163.01 is loaded, wanted 610.57.04"
 ANSWER = {"verdict": "ask", "kernel": "6", "running": "6", "needed": [NEEDED], "why": ["kim is logged in"]}
 
 
-def described(root: Path, reboot: str) -> Path:
-    """A project with one host on which a driver is managed."""
+def described(root: Path, reboot: str, kind: str = "rtx-4090") -> Path:
+    """A project with one host, on which a driver is managed unless it is the demo's."""
     (root / "inventory").mkdir()
     (root / "headers").symlink_to(ROOT / "headers")
-    spec = yaml.safe_load((ROOT / "inventory" / "rtx-4090.yml").read_text())
+    spec = yaml.safe_load((ROOT / "inventory" / f"{kind}.yml").read_text())
     given = {"host": "a", "connection": {"address": "192.0.2.1"}, "maintenance": {"reboot": reboot}}
     (root / "inventory" / "a.yml").write_text(yaml.safe_dump(spec | given))
     return root
@@ -100,6 +100,14 @@ def test_the_question_says_who_may_be_rebooted(
     said = " ".join(capsys.readouterr().err.split())
     assert f"services that change are restarted{words}" in said
     assert ("rebooted" in said) == bool(words)
+
+
+@pytest.mark.usefixtures("fleet")
+def test_where_no_driver_is_managed_no_question_speaks_of_reboots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rig(described(tmp_path, "now", "demo"), "start", "--all", "--reboot") == 2
+    assert "rebooted" not in capsys.readouterr().err
 
 
 def test_the_question_of_resume_says_so_too(tmp_path: Path, fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:

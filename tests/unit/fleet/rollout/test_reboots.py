@@ -426,3 +426,14 @@ def test_a_way_back_leaves_what_waits_as_it_is(tmp_path: Path) -> None:
     told = session.rollback(given(tmp_path, hosts), None)
     assert phases(told) == {"h0": "rolled-back", "h1": "deferred", "h2": "rolled-back"}
     assert (hosts.hosts["h1"].touched, hosts.hosts["h1"].rebooted) == (1, 0)
+
+
+def test_a_stopped_rollout_brings_what_waits_to_its_end_without_a_reboot(tmp_path: Path) -> None:
+    hosts = fleet(3, h1=host(bad=True), h2=host(verdict="waits", why=("kim is logged in",)))
+    stopped = session.start(given(tmp_path, hosts), WISH)
+    assert (stopped.status, phases(stopped)["h2"], stopped.hosts["h2"].between) == ("stopped", "deferred", True)
+    hosts.hosts["h2"].verdict = "now"
+    told = session.resume(given(tmp_path, hosts), None, reboot=True)
+    assert (told.status, told.hosts["h2"].between, hosts.hosts["h2"].rebooted) == ("stopped", False, 0)
+    with pytest.raises(RigError, match="is over"):
+        session.resume(given(tmp_path, hosts), None)
