@@ -1,7 +1,8 @@
 """A plan of one spec whose header is at hand, in process: memory, arguments, findings.
 
-The reference stack and hosts with models of other families are planned over and over, each time with another context,
-so that nothing is kept from one plan to the next. The median counts; the first one of the process is shown, too.
+The reference stack and hosts with models of other families, on the card and with a part of them in RAM, are planned
+over and over, each time with another context, so that nothing is kept from one plan to the next. The median counts; the
+first one of the process is shown, too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ BAR_MS = 30.0
 ROUNDS = 40
 STEP = 256
 """Tokens by which the context changes from plan to plan."""
+IN_RAM: dict[str, dict[str, Any]] = {
+    "28 layers and more": {"gpu-layers": 20},
+    "experts of ten layers": {"experts-on-cpu": 10},
+    "all experts": {"experts-on-cpu": "all"},
+    "every second layer's attention": {"tensor-overrides": [r"blk\.\d*[02468]\.attn=CPU"]},
+}
+"""Keys of a service by what of its model lies in RAM."""
 MODELS = ("llama-3.1-8b", "qwen3moe-30b-a3b", "gemma3-27b", "gpt-oss-20b", "qwen35moe-35b-a3b", "qwen3next-80b-a3b")
 
 
@@ -35,14 +43,22 @@ def specs() -> dict[str, tuple[dict[str, Any], Header]]:
     """A spec and a header by what is planned: the reference, then one service on one card for each model."""
     found = {"the reference stack": (REFERENCE, header_of(qwen35_27b()))}
     for name in MODELS:
-        spec = copy.deepcopy(REFERENCE)
-        service = spec["services"]["chat"]
-        for key in ("speculation", "projector-gpu"):
-            service.pop(key, None)
-        spec["models"]["qwen"].pop("projector", None)
-        service["kv-cache"] = {"k": "q8_0", "v": "q8_0"}
-        found[name] = (spec, models.header(name))
+        header = models.header(name)
+        found[name] = (alone({}), header)
+        for part, keys in IN_RAM.items():
+            found[f"{name}, in RAM {part}"] = (alone(keys), header)
     return found
+
+
+def alone(keys: dict[str, Any]) -> dict[str, Any]:
+    """The reference spec with one plain service, and these keys of it."""
+    spec = copy.deepcopy(REFERENCE)
+    service: dict[str, Any] = spec["services"]["chat"]
+    for key in ("speculation", "projector-gpu"):
+        service.pop(key, None)
+    spec["models"]["qwen"].pop("projector", None)
+    service.update(keys, **{"kv-cache": {"k": "q8_0", "v": "q8_0"}})
+    return spec
 
 
 def timed(spec: dict[str, Any], header: Header) -> list[float]:

@@ -71,12 +71,13 @@ class Arena:
 class Allocator:
     """All buffers of one graph: one :class:`Arena` a backend, cards first, the host last."""
 
-    def __init__(self, alignments: Sequence[int]) -> None:
+    def __init__(self, alignments: Sequence[int], *, with_states: bool = True) -> None:
         self.arenas = [Arena(alignment) for alignment in alignments]
         self._host = len(alignments) - 1
         self._live: dict[int, Tensor] = {}
+        self._with_states = with_states
         self.states: dict[int, Hashable] = {}
-        """What was held when each layer began, see :meth:`_state`."""
+        """What was held when each layer began, see :meth:`_state`; noted where that is asked for."""
 
     def run(self, nodes: Sequence[Tensor], leafs: Sequence[Tensor]) -> list[int]:
         """Place every tensor in the order of computation; bytes of each buffer."""
@@ -90,7 +91,7 @@ class Allocator:
                 source.children -= 1
                 if not source.children and not source.views:
                     self._leave(source)
-            if node.before_layer is not None:
+            if node.before_layer is not None and self._with_states:
                 self.states[node.before_layer] = self._state()
         return [arena.peak for arena in self.arenas]
 

@@ -98,11 +98,11 @@ def _pass(shape: Shape, settings: Settings, window: Window, outputs: int | None)
 def simulate(header: Header, shape: Shape, work: Pass, settings: Settings, build: Build) -> Split:
     """Bytes of the buffers that one pass takes; layers that repeat what others did are left out."""
     placement = _placement(shape, settings)
-    selection = Selection(_kinds(header, shape, placement))
+    selection = Selection(kinds_of(header, shape, placement))
     while True:
         builder = Builder(header, shape, work, placement, selection.layers)
         build(builder)
-        sizes, states = _allocate(builder, shape, settings)
+        sizes, states = _allocate(builder, shape, settings, with_states=not selection.whole)
         # A head's pass goes through none of the trunk's layers.
         if not states or selection.has_settled(states):
             break
@@ -111,24 +111,49 @@ def simulate(header: Header, shape: Shape, work: Pass, settings: Settings, build
     return Split(tuple(sizes[:-1]), sizes[-1])
 
 
-def _kinds(header: Header, shape: Shape, placement: Placement) -> list[Hashable]:
+def kinds_of(header: Header, shape: Shape, placement: Placement) -> list[Hashable]:
     """What tells the trunk's layers apart: dimensions, place and tensors.
 
-    Where a card borrows weights from RAM, each layer is one of its own, since they are of many sizes.
+    Where a card borrows weights from RAM, their sizes do, too.
     """
-    trunk = range(len(shape.trunk))
-    if placement.cards and not placement.everything_on_cards:
-        return list(trunk)
     blocks = header.block_tensors
-    return [(shape.layers[number], placement.of(number), blocks.get(number), mark(header, number)) for number in trunk]
+    borrows = placement.cards > 0 and not placement.everything_on_cards
+    return [
+        (
+            shape.layers[number],
+            placement.of(number),
+            blocks.get(number),
+            mark(header, number),
+            _weights(header, placement, number) if borrows else None,
+        )
+        for number in range(len(shape.trunk))
+    ]
 
 
-def _allocate(builder: Builder, shape: Shape, settings: Settings) -> tuple[list[int], dict[int, Hashable]]:
-    """Bytes of each buffer, and what the allocator held when each layer began."""
+def _weights(header: Header, placement: Placement, number: int) -> Hashable:
+    """Where a layer's weights are, and the bytes of those in RAM; of a header without tensors its number alone."""
+    names = header.block_tensors.get(number)
+    if names is None:
+        return number
+    found, place = [], placement.of(number)
+    # Norms are asked for by a name that no file has.
+    for name in (*sorted(names), "norm"):
+        full = f"blk.{number}.{name}"
+        if placement.by_name is not None:
+            place = placement.by_name(full)
+        tensor = header.by_name.get(full)
+        found.append((place, tensor.size if tensor is not None and place == placement.cards else 0))
+    return tuple(found)
+
+
+def _allocate(
+    builder: Builder, shape: Shape, settings: Settings, *, with_states: bool
+) -> tuple[list[int], dict[int, Hashable]]:
+    """Bytes of each buffer, and what the allocator held when each layer began, where that is asked for."""
     cards = builder.placement.cards
     machine = Machine(cards, copies(shape, settings), settings.op_offload, settings.era.every_input)
     nodes, leafs = schedule(builder.graph, machine)
-    allocator = Allocator([ALIGNMENT] * cards + [_HOST_ALIGNMENT])
+    allocator = Allocator([ALIGNMENT] * cards + [_HOST_ALIGNMENT], with_states=with_states)
     return allocator.run(nodes, leafs), allocator.states
 
 

@@ -19,6 +19,9 @@ _FIRST_TURNS: Final = 2
 _FEWEST: Final = 5
 """Layers that are simulated of any pattern: fewer seldom find a state again."""
 
+_WORTH_TRYING: Final = 0.75
+"""Part of all layers from which on all are simulated: a try that fails would cost more than the rest."""
+
 State = Hashable
 """What the allocator holds where a layer begins: free blocks, and the places of what is alive."""
 
@@ -64,6 +67,18 @@ class Selection:
         self._stretches = _stretches(kinds)
         for stretch in self._stretches:
             stretch.keep(max(_FIRST_TURNS * stretch.period + 1, _FEWEST))
+        self._keep_all_of_most()
+
+    def _keep_all_of_most(self) -> None:
+        left_out = sum(stretch.left_out for stretch in self._stretches)
+        if self._count - left_out > _WORTH_TRYING * self._count:
+            for stretch in self._stretches:
+                stretch.keep(self._count)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all are simulated, so that no state decides anything."""
+        return not any(stretch.left_out for stretch in self._stretches)
 
     @property
     def layers(self) -> list[int]:
@@ -81,6 +96,7 @@ class Selection:
             if not stretch.has_settled(states):
                 settled = False
                 stretch.keep(2 * stretch.kept)
+        self._keep_all_of_most()
         return settled
 
 
