@@ -10,6 +10,7 @@ from llamarig.errors import RigError
 from llamarig.gguf import Header
 from llamarig.gguf.tensor_types import BY_NAME
 from llamarig.memory import Beside, Estimate, estimate, projector_mib
+from llamarig.memory.placement.layers import copies
 from llamarig.memory.process import SEVERAL_RESIDUES_MIB, host_base_mib, residues_mib
 from llamarig.memory.projector import encoded_mib
 from llamarig.memory.units import MIB
@@ -201,7 +202,7 @@ def _with_header(load: Load, spec: HostSpec, name: str, service: Service, header
     beside = _beside(load, spec, name, service, headers)
     settings = settings_of(spec, service)
     found = estimate(header, settings, beside)
-    if _overfull(spec, cards, found):
+    if found.shape is not None and copies(found.shape, settings) > 1 and _overfull(spec, cards, found):
         less = estimate(header, replace(settings, pipeline=False), beside)
         saved = found.device_mib - less.device_mib
         if saved > 0:

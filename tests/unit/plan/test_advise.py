@@ -32,6 +32,25 @@ def advice(gpu: str, **words: object) -> Advice:
     return advise(question, table(), nothing_at_hand)
 
 
+def of_bits(*bits: int) -> Table:
+    """The table with no other quants: a class's row does not depend on what else there is."""
+    known = table()
+    return Table(known.models, tuple(each for each in known.files if each.quant is None or each.quant_class in bits))
+
+
+@cache
+def four_bits(gpu: str, **words: object) -> Advice:
+    """The same advice of the one row that a test asks for."""
+    question = Question(card_names(gpu), MODEL, **words)  # type: ignore[arg-type] # keywords of one dataclass
+    return advise(question, of_bits(4), nothing_at_hand)
+
+
+def test_a_row_does_not_depend_on_the_other_classes(guide: dict[str, Advice]) -> None:
+    for card in ("rtx-4090", "rtx-5070"):
+        (only,) = four_bits(card).rows
+        assert only == row(guide[card], 4)
+
+
 def row(found: Advice, bits: int) -> Row:
     return next(each for each in found.rows if each.bits == bits)
 
@@ -98,13 +117,13 @@ def test_every_row_is_a_file_known_to_the_byte_that_fits_as_it_says(guide: dict[
 def test_below_five_tokens_a_second_a_machine_is_no_host() -> None:
     assert verdict(4, "whole", room=True, tok_s=SLOWEST_TOK_S - 0.1) == "not-a-host"
     assert verdict(4, "whole", room=True, tok_s=SLOWEST_TOK_S) == "recommended"
-    slow = advice("rtx-5070", ram_gb_s=20.0)
+    slow = four_bits("rtx-5070", ram_gb_s=20.0)
     four = row(slow, 4)
     assert four.verdict == "not-a-host"
     assert four.decode_at_most is not None
     assert four.decode_at_most < 5
     assert "below 5, not a host" in " ".join(four.reasons)
-    assert row(advice("rtx-5070", ram_gb_s=100.0), 4).verdict == "layers-in-ram"
+    assert row(four_bits("rtx-5070", ram_gb_s=100.0), 4).verdict == "layers-in-ram"
 
 
 def test_a_card_that_holds_nothing_is_no_host() -> None:
@@ -115,18 +134,18 @@ def test_a_card_that_holds_nothing_is_no_host() -> None:
 
 
 def test_text_only_leaves_the_projector_out() -> None:
-    both, text = row(advice("rtx-4090"), 4), row(advice("rtx-4090", projector=False), 4)
+    both, text = row(four_bits("rtx-4090"), 4), row(four_bits("rtx-4090", projector=False), 4)
     assert text.file.most_bytes >= both.file.most_bytes
     assert (text.windows["f16"] or 0) > (both.windows["f16"] or 0)
 
 
 def test_a_display_takes_room() -> None:
-    plain, shown = advice("rtx-4090"), advice("rtx-4090", display=True)
+    plain, shown = four_bits("rtx-4090"), four_bits("rtx-4090", display=True)
     assert (row(shown, 4).windows["f16"] or 0) < (row(plain, 4).windows["f16"] or 0)
 
 
 def test_two_cards_hold_what_one_does_not() -> None:
-    two = advice("rtx-5080,rtx-5080")
+    two = four_bits("rtx-5080,rtx-5080")
     assert row(two, 4).fits
     assert row(two, 4).decode_tok_s is None
     assert row(two, 4).decode_at_most is not None
@@ -140,7 +159,7 @@ def test_a_header_at_hand_is_used_instead_of_a_composed_one() -> None:
     def q4_alone(file: KnownFile) -> Header | None:
         return scaled(real, file.size or 0) if file.quant == "Q4_K_M" else None
 
-    found = advise(Question(("rtx-4090",), MODEL), table(), q4_alone)
+    found = advise(Question(("rtx-4090",), MODEL), of_bits(4, 5), q4_alone)
     assert not row(found, 4).composed
     assert row(found, 5).composed
 
@@ -180,21 +199,20 @@ def test_without_the_speed_of_the_ram_the_headline_says_how_to_ask() -> None:
 
 
 def test_a_window_beyond_the_trained_one_is_said() -> None:
-    assert any("trained for 262,144" in note for note in advice("rtx-5070", context=300_000, projector=False).notes)
-    assert not advice("rtx-5070").notes
+    assert any("trained for 262,144" in note for note in four_bits("rtx-5070", context=300_000).notes)
+    assert not four_bits("rtx-5070").notes
 
 
 def test_a_month_is_reckoned_at_the_speeds_of_a_full_window() -> None:
     money = Money(0.30, hosted=Hosted(input_million=0.40, output_million=3.00))
-    best = advice("rtx-4090", money=money).rows[0]
+    best = four_bits("rtx-4090", money=money).rows[0]
     assert best.month is not None
     hours = (10e6 / (best.prefill_tok_s or 0) + 2e6 / (best.decode_tok_s or 0)) / 3600
     assert best.month.hours == pytest.approx(hours)
     assert best.month.electricity == pytest.approx(hours * 0.45 * 0.30)
     assert best.month.hosted == pytest.approx(10.0)
     assert "hosted 10.00 (" in month_words(best.month)
-    two = advise(Question(("rtx-4090", "rtx-4090"), MODEL, money=money), table(), nothing_at_hand)
-    assert any("no month is reckoned" in note for note in two.notes)
+    assert any("no month is reckoned" in note for note in four_bits("rtx-5080,rtx-5080", money=money).notes)
 
 
 def test_one_name_with_two_sizes_of_memory_says_which_was_taken() -> None:
