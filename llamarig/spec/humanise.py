@@ -31,6 +31,7 @@ _KIND_ERRORS = {
     "literal_error",
 }
 """Errors that say: another kind of value belongs here."""
+_OTHER_KINDS = _KIND_ERRORS - {"literal_error"}
 
 
 def humanise(tree: Tree, errors: list[Error]) -> list[SpecProblem]:
@@ -133,6 +134,10 @@ def _one_of(here: Tree, name: str, group: list[Error]) -> tuple[str, str]:
     own = [error for error in group if error["type"] == "value_error"]
     if own:
         return _single(here, name, own[0])
+    beyond = [error for error in group if error["type"] in _LIMITS]
+    if beyond and isinstance(here.value, int | float) and all(e in beyond or e["type"] in _OTHER_KINDS for e in group):
+        # Of a legal kind, so that nothing is said of the others.
+        return _single(here, name, beyond[0])
     wanted: list[str] = []
     for error in group:
         if error["type"] == "literal_error":
@@ -140,7 +145,9 @@ def _one_of(here: Tree, name: str, group: list[Error]) -> tuple[str, str]:
         elif error["type"] == "string_pattern_mismatch":
             wanted.append(_expected(error)[0])
         elif error["type"] in _LIMITS:
-            wanted.append(f"a number {_LIMITS[error['type']](error.get('ctx', {})).removeprefix('but ')}")
+            words = _LIMITS[error["type"]](error.get("ctx", {}))
+            number, many = f"a number that is {words[len(_BE) :]}", f"one with {words[len(_HAVE) :]}"
+            wanted.append(number if words.startswith(_BE) else many)
         elif error["type"] in ("dict_type", "model_type"):
             wanted.append("a mapping of keys")
         elif error["type"] in _EXPECTED:
@@ -163,6 +170,7 @@ _EXPECTED = {
     "bool_type": ("true or false", "write true or false, without quotes"),
 }
 
+_BE, _HAVE = "but must be ", "but must have "
 _LIMITS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "greater_than_equal": lambda context: f"but must be at least {context['ge']}",
     "greater_than": lambda context: f"but must be more than {context['gt']}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from pydantic import AfterValidator
 from llamarig.spec.base import SpecValueError
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_TEXT = re.compile(r"(?:(?P<days>[A-Za-z,-]+) +)?(?P<start>\d{1,2}:\d{2})-(?P<end>\d{1,2}:\d{2})")
+_TEXT = re.compile(r"(?:(?P<days>[A-Za-z,-]+) +)?(?P<start>\d{1,2}:\d{2})-(?P<end>\d{1,2}:\d{2})", re.ASCII)
 _FORM = "write days and hours: `22:00-06:00`, `Sat 02:00-06:00`, `Mon-Fri,Sun 22:00-06:00`"
 _DAY = 24 * 60
 
@@ -33,6 +34,9 @@ def parse_window(text: str) -> Window:
     """The window that the text describes; raises :class:`SpecValueError` when it describes none."""
     found = _TEXT.fullmatch(text.strip())
     if found is None:
+        plain = "".join(str(unicodedata.decimal(ch)) if ch.isdecimal() else ch for ch in text)
+        if plain != text:
+            raise SpecValueError("has digits other than 0 to 9", f"write {plain}")
         raise SpecValueError("is no maintenance window", _FORM)
     start, end = _minutes(found["start"]), _minutes(found["end"])
     if start == _DAY:

@@ -107,3 +107,12 @@ def test_what_is_no_window_is_refused_with_a_fix(text: str) -> None:
     with pytest.raises(SpecValueError) as caught:
         parse_window(text)
     assert caught.value.fix
+
+
+@pytest.mark.parametrize("zero", [0x660, 0x966], ids=["Arabic", "Devanagari"])
+@pytest.mark.parametrize("plain", ["09:00-17:00", "Sat 09:00-17:00"])
+def test_digits_of_another_script_are_told_with_the_plain_ones(zero: int, plain: str) -> None:
+    text = plain.translate({ord("0") + digit: zero + digit for digit in range(10)})
+    with pytest.raises(SpecValueError, match="has digits other than 0 to 9") as told:
+        parse_window(text)
+    assert told.value.fix == f"write {plain}"
