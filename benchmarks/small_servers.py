@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,8 +37,9 @@ from llamarig.memory.units import KV_TYPES, MIB  # noqa: E402 - found below the 
 from tests.support.models.small import SMALL, write_small  # noqa: E402 - found below the checkout
 
 BUFFER = re.compile(r"(\w+) +(model|KV|RS|compute|output) buffer size = +([0-9.]+) MiB")
-ERA = of_build(10_454).era
-"""Of the reference engine, which PROGRAM and the test host's server are built from."""
+ERA = replace(of_build(10_454).era, draft_sampling=False)
+"""Of the reference engine, which PROGRAM and the test host's server are built from, as it is until a drafter gets its
+samplers: the servers whose lines are read end before that."""
 PASS = 128
 """Tokens of the pass that a living server makes."""
 NO_PROJECTOR = "/dev/null"

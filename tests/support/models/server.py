@@ -46,9 +46,14 @@ class Drawn:
     """0: no drafts."""
 
     def settings(self, engine: str) -> Settings:
-        """The same for llamarig's model of that engine; the head's cache has the types of the target's."""
+        """The same for llamarig's model of that engine; the head's cache has the types of the target's.
+
+        The server ends before its drafter gets samplers, which would make its buffer anew.
+        """
+        settings = self.fit.settings(engine)
         return replace(
-            self.fit.settings(engine),
+            settings,
+            era=replace(settings.era, draft_sampling=False),
             kv_unified=self.unified,
             speculation="draft-mtp" if self.n_max else None,
             n_max=self.n_max,
