@@ -165,7 +165,7 @@ def _budgets(plan: Plan, basis: Basis) -> Iterator[Budget]:
             state, left = "short", f"{-free:,.0f} MiB too many{open_}"
         else:
             state = "fits" if free >= device.margin_mib or not device.services else "thin"
-            kept = "" if state == "fits" else ", which is not kept"
+            kept = "" if state == "fits" else f", which is not kept{open_}"
             left = f"{free:,.0f} MiB free, margin {device.margin_mib:,.0f}{kept}"
         assumed = f" ({told})" if told else ""
         words = f"{used:,.0f} of {usable:,.0f} MiB usable{assumed}, {device.total_mib:,.0f} reported; {left}"

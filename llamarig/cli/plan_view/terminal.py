@@ -104,7 +104,7 @@ def _room(device: DevicePlan, basis: Basis) -> str:
     if device.free_mib < 0:
         colour = "yellow" if open_ else "bold red"
         return f"{words}, [{colour}]{-device.free_mib:,.0f} too many{open_}[/], margin {device.margin_mib:,.0f}"
-    kept = "" if device.free_mib >= device.margin_mib else " [yellow]not kept[/]"
+    kept = "" if device.free_mib >= device.margin_mib else f" [yellow]not kept{open_}[/]"
     return f"{words}, {device.free_mib:,.0f} free, margin {device.margin_mib:,.0f}{kept}"
 
 

@@ -144,6 +144,15 @@ def test_without_its_recipe_the_reference_spec_is_not_known_in_every_form(tmp_pa
     assert '<span class="pill small note">not known</span>' in text
 
 
+def test_a_margin_that_only_the_exact_header_decides_is_no_yes_on_the_page(tmp_path: Path) -> None:
+    found = guide({"context": 190_000})
+    headers = gather_headers(found, tmp_path, tmp_path, known=table())
+    text = page(plan_host(found, headers), found, headers)
+    assert "172 MiB free, margin 512, which is not kept with the composed header" in text
+    assert '<span class="pill small note">not known</span>' in text
+    assert "margin not kept</span>" not in text
+
+
 def test_a_card_that_is_too_small_for_certain_is_badged_so(tmp_path: Path) -> None:
     found = guide({"context": 240_000})
     headers = gather_headers(found, tmp_path, tmp_path, known=table())
