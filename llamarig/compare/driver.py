@@ -8,8 +8,10 @@ from typing import Any
 
 from llamarig.compare.act import absence, ownership
 from llamarig.compare.action import Action
+from llamarig.compare.driver_left import driver_left
 from llamarig.compare.text import printable, short_hash
 from llamarig.compare.view import View, as_map, as_text, as_texts
+from llamarig.render.driver import SOURCE
 from llamarig.render.wanted import WantedDriver
 
 RUN_FILE = "run-file"
@@ -36,6 +38,7 @@ def driver(view: View) -> Iterator[Action]:
     """Everything in which the host's driver differs from the one that is wanted."""
     wanted = view.wanted.driver
     if wanted is None:
+        yield from driver_left(view)
         return
     seen = view.part("driver")
     if seen.get("run-file") is True:
@@ -150,6 +153,7 @@ def _files(wanted: WantedDriver, seen: Mapping[str, Any]) -> Iterator[Action]:
     for path in as_texts(seen.get("stale")):
         if path in wanted.stale:
             why = "a list or key of another form, with which apt refuses the one that is wanted"
+            why = "the list of a repository from which no driver is wanted any more" if path == SOURCE else why
             yield Action("driver", path, why, expected="absent", observed="a file")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from llamarig.compare import driver_left
 from llamarig.render.wanted import Wanted, WantedDriver
 
 
@@ -32,6 +33,7 @@ def probe_list(wanted: Wanted, deep: bool = False) -> dict[str, Any]:
         "users": [user.name for user in wanted.users],
         "toolkit": wanted.toolkit.version if wanted.toolkit is not None else "",
         "driver": _driver(wanted.driver),
+        "driver-left": driver_left.probe(wanted.driver),
         "release": wanted.release.id,
         "models": [{"path": model.path, "links": list(model.links)} for model in wanted.models],
         "credentials": [entry.path for entry in wanted.credentials],

@@ -99,7 +99,10 @@ def _kernel(view: View) -> Iterator[Change]:
 def _driver(view: View, actions: Sequence[Action]) -> Iterator[Change]:
     wanted, seen = view.wanted.driver, view.part("driver")
     mine = [action for action in actions if action.kind == "driver"]
-    if wanted is None or not mine:
+    if not mine:
+        return
+    if wanted is None:
+        yield Change("driver", "held and pinned", "none", "holds, pin and lists go, its packages stay", mine[0].reason)
         return
     versions = {
         upstream_version(as_text(as_map(entry).get("version")) or "")

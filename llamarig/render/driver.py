@@ -20,6 +20,8 @@ UPGRADES = "/etc/apt/apt.conf.d/52llamarig-nvidia"
 MODULES = "/etc/modules-load.d/llamarig-nvidia.conf"
 NOUVEAU = "/etc/modprobe.d/llamarig-nouveau.conf"
 NODES = "llamarig-nvidia-nodes.service"
+OURS = (SOURCE, PIN, UPGRADES, MODULES, NOUVEAU, f"{UNITS}/{NODES}")
+"""Every file that a driver may bring; which of them are there without one is asked of the host."""
 _LARGEST_KEY = 1 << 20
 
 
@@ -52,7 +54,8 @@ def driver(spec: HostSpec, project_root: Path) -> WantedDriver | None:
         other=tuple(known.flavours["proprietary" if asked.flavour == "open" else "open"]),
         uri=uri,
         files=_files(spec, asked, uri, project_root),
-        stale=tuple(known.stale_files) if uri else (),
+        # Without a repository of its own the list of one that was wanted before is stale.
+        stale=tuple(known.stale_files) if uri else (SOURCE,),
         stale_packages=tuple(known.stale_packages) if uri else (),
         unit=NODES,
         revision=asked.revision or "",

@@ -9,7 +9,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils import rig_cuda_state, rig_nvidia, rig_power, rig_runtime, rig_store, rig_system, rig_times
+from ansible.module_utils import (
+    rig_cuda_state,
+    rig_driver_left,
+    rig_nvidia,
+    rig_power,
+    rig_runtime,
+    rig_store,
+    rig_system,
+    rig_times,
+)
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_files import Hasher
 
@@ -113,9 +122,10 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         for name in rig_store.release_ids(probe.get("release"), current, record)
     }
     power, driver = rig_power.look(hasher), _driver(probe.get("driver"), hasher)
+    driver_left = rig_driver_left.look(probe.get("driver-left"))
     dated = [rig_store.RECORD, f"{rig_store.ROOT}/current", rig_times.PACKAGES, *rig_times.ACCOUNTS, *files, *left]
     dated += [*_texts(probe, "directories"), *credentials, *model_paths]
-    dated += [*power["files"], *(driver["files"] if driver else ())]
+    dated += [*power["files"], *(driver or driver_left or {"files": ()})["files"]]
     units = rig_runtime.units(list(dict.fromkeys([*_texts(probe, "units"), *named, *rig_power.units(power)])), run)
     pids = [unit["main-pid"] for unit in units.values() if unit["main-pid"]]
     processes = {str(pid): rig_runtime.process(pid, hasher) for pid in pids}
@@ -159,6 +169,7 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         "systemd": Path("/run/systemd/system").is_dir(),
         "gpus": rig_system.gpus(),
         "driver": driver,
+        "driver-left": driver_left,
         "power": power,
         "changed": rig_times.changed(dated),
     }

@@ -100,7 +100,7 @@ def test_debians_own_packages_come_from_the_hosts_own_lists(root: Path) -> None:
     made = render("driver: {source: debian, version: 550.163.01, flavour: open}", root)
     assert made.uri == ""
     assert rendered.SOURCE not in [file.path for file in made.files]
-    assert made.stale == ()
+    assert made.stale == (rendered.SOURCE,)
     assert "Pin: origin" not in content(made, rendered.PIN)
 
 

@@ -49,6 +49,7 @@ def test_the_module_answers_the_probe_list_with_every_documented_key() -> None:
         "arch",
         "boot-id",
         "driver",
+        "driver-left",
         "power",
         "time",
         "os",
