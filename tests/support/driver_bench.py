@@ -41,5 +41,10 @@ class Bench:
         driver_host.describe(self.project, self.host, driver | pinned, release)
         return driver_host.play(self.project, self.host, options=options)
 
+    def unwanted(self) -> driver_host.Played:
+        """Have no driver any more."""
+        driver_host.describe(self.project, self.host, None)
+        return driver_host.play(self.project, self.host)
+
     def packages(self) -> str:
         return driver_host.packages(self.host)

@@ -51,10 +51,11 @@ without_a_driver_here = pytest.mark.skipif(
 """What asks a test host for its driver runs only where this machine has loaded none."""
 
 
-def describe(project: Project, host: Described, driver: dict[str, Any], release: str = "13") -> None:
-    """A spec of the CUDA backend with this driver, on that release of Debian."""
-    spec = yaml.safe_load(SPEC.read_text())
-    project.describe(host, spec | {"driver": driver, "os": {"distribution": "debian", "release": release}})
+def describe(project: Project, host: Described, driver: dict[str, Any] | None, release: str = "13") -> None:
+    """A spec of the CUDA backend with this driver, or with none, on that release of Debian."""
+    spec = yaml.safe_load(SPEC.read_text()) | {"driver": driver}
+    spec |= {"os": {"distribution": "debian", "release": release}}
+    project.describe(host, {key: value for key, value in spec.items() if value is not None})
 
 
 def play(project: Project, host: Described, seconds: float = 1800.0, options: Sequence[str] = ()) -> Played:

@@ -8,6 +8,7 @@ import pytest
 from lab import Lab
 from lab.project import Project
 
+from llamarig.render.driver import PIN
 from tests.support import driver_host
 from tests.support.driver_bench import PLACE, Bench
 from tests.support.driver_repository import KERNEL, headers, set_of
@@ -74,3 +75,16 @@ def test_a_key_bound_with_sha1_is_refused_in_apts_own_words(bench: Bench) -> Non
     assert bench.packages() == before
     assert bench.host.exec("cd /etc/apt && find . -type f | xargs sha256sum").output == lists
     assert bench.host.exec("ls -d /var/lib/llamarig-driver-* 2>/dev/null", check=False).output == ""
+
+
+def test_a_driver_that_is_wanted_no_more_leaves_its_packages_alone(bench: Bench) -> None:
+    assert f"libcuda1 {NEW}-1 hold" in bench.packages(), "what the first test leaves"
+    gone = bench.unwanted().ok()
+    assert "libcuda1: libcuda1 is held for a driver that the spec names no more" in gone.actions
+    assert f"{PIN}: is left of a driver that the spec names no more" in gone.actions
+    there = bench.packages()
+    assert f"libcuda1 {NEW}-1 install" in there
+    assert f"nvidia-kernel-open-dkms {NEW}-1 install" in there
+    assert " hold" not in there
+    assert bench.host.exec("find /etc -name '*llamarig-n*' -o -name '52llamarig*'").output == ""
+    assert bench.unwanted().ok().actions == []
