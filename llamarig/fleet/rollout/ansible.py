@@ -269,10 +269,12 @@ def _result(host: str, run: Run, seconds: float, error: RigError | None = None) 
     elif error is None and not outcome.ran:
         error = RigError("Ansible ended early", host, run.messages[-4000:], code=ExitCode.HOST_FAILED)
     record = as_map(as_map(outcome.results.get("rig_record")).get("record"))
+    reached = all(failure.get("status") != "unreachable" for failure in failures)
     return Result(
         error=error,
-        reached=all(failure.get("status") != "unreachable" for failure in failures),
-        untouched=bool(failures) and failures[0].get("action") == "rig_lock",
+        reached=reached,
+        # A host that is lost while it is asked for its lock may have given it: that is no refusal.
+        untouched=reached and bool(failures) and failures[0].get("action") == "rig_lock",
         at_driver=any(each.get("role") == _DRIVER and each.get("action") == "fail" for each in failures),
         checks=_checks(outcome),
         changed=outcome.changed,

@@ -102,7 +102,7 @@ def test_a_host_cut_off_in_the_middle_does_not_hold_up_the_others(rolling: Any, 
     rolling.want(asked)
     process = rolling.start("--canary", "1")
     rolling.wait(lost, "applying", since=newest)
-    time.sleep(1.0)
+    faults.wait_for("the host's lock", lambda: lost.exec("test -e /run/llamarig/lock", check=False).code == 0)
     with faults.network_cut(lost) if patient else cut_off(lost):
         stdout, stderr = process.communicate(timeout=900)
     assert process.returncode == 1, stdout + stderr

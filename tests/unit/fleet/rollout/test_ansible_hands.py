@@ -127,6 +127,7 @@ def event(status: str, action: str, words: str) -> dict[str, Any]:
     ("failures", "reached", "untouched"),
     [
         ([event("unreachable", "rig_push", "Connection timed out")], False, False),
+        ([event("unreachable", "rig_lock", "No route to host")], False, False),
         ([event("failed", "rig_lock", "another apply holds this host's lock: kim")], True, True),
         ([event("failed", "rig_prove", "a check failed"), event("failed", "fail", "rolled back")], True, False),
     ],
