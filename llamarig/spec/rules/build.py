@@ -177,7 +177,10 @@ _EXAMPLES = {"builder": "name a host of this project", "image": "name an image o
 
 
 def place(view: View) -> Iterator[Broken]:
-    """A build elsewhere says where exactly; what says so for another kind of place is not used."""
+    """A build elsewhere says where exactly; what says so for another kind of place is not used.
+
+    The builder itself may have its own name from the defaults of the fleet that it builds for.
+    """
     build = view.spec.engine.build
     at: Loc = ("engine", "build")
     where: Loc = (*at, "where")
@@ -186,7 +189,7 @@ def place(view: View) -> Iterator[Broken]:
         if build.where == kind and given is None:
             fix = f"add `{key}:` below `build`: {_EXAMPLES[key]}"
             yield Broken(where, f"`where: {kind}` needs `{key}`", fix, rests_on=((*at, key),))
-        elif build.where != kind and given is not None:
+        elif build.where != kind and given is not None and given != view.spec.host:
             fix = f"write `where: {kind}`, or remove `{key}`"
             message = f"`{key}` is not used with `where: {build.where}`"
             yield Broken((*at, key), message, fix, rests_on=(where,), warning=True)

@@ -56,14 +56,43 @@ def wrong(project: Project, host: str) -> list[str]:
     return [f"{problem.line}: {problem.message} | {problem.fix}" for problem in project.named(host).errors]
 
 
-def test_a_builder_is_a_host_of_the_project_and_may_be_the_host_itself(make: Make) -> None:
-    project = make({"atelier": BUILDER, "desk": BUILDER, "lost": {"where": "builder", "builder": "attelier"}})
+def test_a_builder_is_a_host_of_the_project(make: Make) -> None:
+    project = make({"atelier": {}, "desk": BUILDER, "lost": {"where": "builder", "builder": "attelier"}})
     assert project.named("atelier").errors == project.named("desk").errors == []
     [said] = wrong(project, "lost")
     line = (project.root / "lost.yml").read_text().splitlines().index("    builder: attelier") + 1
     assert said == f"{line}: no spec names the builder 'attelier' | did you mean `atelier`?"
     with pytest.raises(RigErrors):
         project.valid(["lost"])
+
+
+def test_a_host_is_not_its_own_builder(make: Make) -> None:
+    project = make({"atelier": BUILDER, "desk": BUILDER})
+    [said] = wrong(project, "atelier")
+    assert said.endswith("atelier names itself as its builder | a host that builds for itself has `where: host`")
+    assert wrong(project, "desk") == []
+
+
+def test_a_builder_builds_by_itself(make: Make) -> None:
+    project = make({"atelier": {"where": "builder", "builder": "forge"}, "desk": BUILDER, "forge": {}})
+    [said] = wrong(project, "desk")
+    assert "the builder atelier has its own release from forge, and does not build" in said
+    assert said.endswith("| name forge here, or write `where: host` for atelier")
+    assert wrong(project, "atelier") == []
+
+
+def test_hosts_that_name_each_other_are_both_told(make: Make) -> None:
+    project = make({"atelier": {"where": "builder", "builder": "desk"}, "desk": BUILDER})
+    assert [len(wrong(project, name)) for name in ("atelier", "desk")] == [1, 1]
+
+
+def test_a_builder_may_have_its_own_name_from_the_defaults_of_its_fleet(make: Make) -> None:
+    project = make(
+        {"atelier": {"where": "host", "builder": "atelier"}, "desk": {"where": "host", "builder": "atelier"}}
+    )
+    assert project.named("atelier").warnings == project.named("atelier").errors == []
+    [warning] = project.named("desk").warnings
+    assert warning.message == "`builder` is not used with `where: host`"
 
 
 def test_a_builder_runs_the_same_system(make: Make) -> None:
