@@ -17,6 +17,7 @@ from llamarig.render.wanted import WantedDriver
 RUN_FILE = "run-file"
 REBOOT = "reboot"
 SECURE_BOOT = "secure-boot"
+PERSISTENCE = "nvidia-persistenced.service"
 
 
 def upstream_version(version: str) -> str:
@@ -55,6 +56,9 @@ def driver(view: View) -> Iterator[Action]:
     yield from _kernels(wanted, seen)
     if seen.get("enabled") is not True:
         yield Action("driver", wanted.unit, "does not start at boot", expected="enabled", observed="not enabled")
+    if seen.get("persistence-masked") is True:
+        why = "is masked, so the driver forgets limits and state whenever nobody uses a card"
+        yield Action("driver", PERSISTENCE, why, expected="not masked", observed="masked")
     yield from _signature(seen)
     yield from _running(view, wanted, seen)
 

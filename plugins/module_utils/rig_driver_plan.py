@@ -23,6 +23,9 @@ LISTS = "/var/lib/apt/lists"
 PREFERENCES = "/etc/apt/preferences.d"
 STATE = "/var/lib"
 MOST_NAMED = 8
+WISHED = ("nvidia-persistenced",)
+"""Taken along where the source has them at the wanted version: without persistence a card forgets its limits. Whether
+NVIDIA's own packages bring it differs by branch, so its absence is no error."""
 
 
 def upstream(version: str) -> str:
@@ -96,7 +99,7 @@ def resolve(driver: dict[str, Any], index: rig_apt.Index, where: str) -> dict[st
     """
     pins: dict[str, str] = {}
     missing: list[str] = []
-    queue = list(driver["packages"])
+    queue = [*driver["packages"], *(name for name in WISHED if rig_nvidia.is_own(name, driver["own"], driver["apart"]))]
     while queue:
         name = queue.pop(0)
         if name in pins:

@@ -18,6 +18,8 @@ DPKG = "/var/lib/dpkg/status"
 JOURNAL = "/var/lib/dpkg/updates"
 DKMS = "/var/lib/dkms"
 WANTS = "/etc/systemd/system/multi-user.target.wants"
+PERSISTENCE = "/etc/systemd/system/nvidia-persistenced.service"
+"""A link to /dev/null where somebody has masked it (systemctl(1), mask)."""
 _GONE = ("not-installed", "config-files")
 _NOUVEAU = ("nouveau", "nova_core")
 BOOT_FILES = ("/etc/modprobe.d/", "/etc/modules-load.d/")
@@ -209,6 +211,12 @@ def nouveau(root: str = "") -> list[str]:
     return held
 
 
+def persistence_masked(root: str = "") -> bool:
+    """Whether the daemon that keeps the driver loaded may not start; our unit starts one that is only disabled."""
+    link = Path(root + PERSISTENCE)
+    return link.is_symlink() and str(link.readlink()) == os.devnull
+
+
 def run_file(own_packages: dict[str, dict[str, Any]], root: str = "") -> bool:
     """Whether a driver is there that no package owns, as NVIDIA's .run file installs it."""
     if any(name.startswith(("nvidia-", "libcuda1", "libnvidia-")) for name in own_packages):
@@ -250,5 +258,6 @@ def observe(probe: dict[str, Any], root: str = "") -> dict[str, Any]:
         "signing-key": key,
         "signing-certificate": certificate,
         "stale": [path for path in probe.get("stale", []) if os.path.lexists(root + path)],
+        "persistence-masked": persistence_masked(root),
         "enabled": bool(unit) and os.path.lexists(f"{root}{WANTS}/{unit}"),
     }

@@ -31,6 +31,7 @@ def driver_seen(wanted: WantedDriver | None) -> dict[str, Any] | None:
         "signing-key": "absent",
         "signing-certificate": "/var/lib/dkms/mok.pub",
         "stale": [],
+        "persistence-masked": False,
         "enabled": True,
         "files": files_seen(wanted.files),
     }

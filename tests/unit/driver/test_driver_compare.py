@@ -119,6 +119,11 @@ PLANTED: dict[str, tuple[Change, str, str]] = {
         "linux-image-cloud-amd64 brings new kernels, and nothing brings the headers",
     ),
     "nodes that nobody makes": (put("enabled", value=False), rendered.NODES, "does not start at boot"),
+    "a persistence daemon that may not start": (
+        put("persistence-masked", value=True),
+        "nvidia-persistenced.service",
+        "is masked, so the driver forgets limits",
+    ),
     "an older module is loaded": (
         put("loaded", value="570.124.06"),
         "reboot",

@@ -171,6 +171,17 @@ def test_an_initramfs_older_than_the_blacklist_is_named(root: Path) -> None:
     assert nvidia.old_initramfs(files, str(root)) == [KERNEL]
 
 
+def test_a_masked_persistence_daemon_is_seen(root: Path) -> None:
+    place = root / nvidia.PERSISTENCE.lstrip("/")
+    assert nvidia.persistence_masked(str(root)) is False
+    place.parent.mkdir(parents=True)
+    place.symlink_to("/usr/lib/systemd/system/nvidia-persistenced.service")
+    assert nvidia.persistence_masked(str(root)) is False
+    place.unlink()
+    place.symlink_to("/dev/null")
+    assert nvidia.observe({}, str(root))["persistence-masked"] is True
+
+
 def test_a_driver_that_no_package_owns_is_a_run_file(root: Path) -> None:
     own = nvidia.packages([], OWN, APART, str(root))
     assert nvidia.run_file({}, str(root)) is False

@@ -69,6 +69,19 @@ def test_every_package_is_found_in_its_exact_version() -> None:
     }
 
 
+def test_the_persistence_daemon_comes_along_where_the_source_has_it() -> None:
+    offered = "Package: nvidia-persistenced\nVersion: {}\nDepends: libc6\n"
+    wanted = driver() | {"own": [*driver()["own"], "nvidia-persistenced"]}
+    for version, there in (("590.48.01-1", True), ("580.126.09-1", False)):
+        pins = plan.resolve(wanted, apt.read_index([INDEX, offered.format(version)]), "the repository")
+        assert pins.get("nvidia-persistenced") == (version if there else None)
+    assert "nvidia-persistenced" not in plan.resolve(wanted, apt.read_index([INDEX]), "the repository")
+    apart = wanted | {"apart": ["nvidia-persistenced"]}
+    assert "nvidia-persistenced" not in plan.resolve(
+        apart, apt.read_index([INDEX, offered.format("590.48.01-1")]), "the repository"
+    )
+
+
 def test_a_version_that_is_not_there_is_refused_with_what_is() -> None:
     with pytest.raises(plan.FailedError) as caught:
         plan.resolve(driver("580.126.09"), apt.read_index([INDEX]), "https://repository.invalid/")
