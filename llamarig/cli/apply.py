@@ -30,7 +30,7 @@ def apply(
     """Make hosts what their specs say, and prove it."""
     from llamarig.cli.apply_view import Progress, describe, say_outcome, say_refused
     from llamarig.cli.choose import choose
-    from llamarig.cli.context import emit_json, project_root
+    from llamarig.cli.context import emit_json, overlay, project_root
     from llamarig.cli.whole_fleet import hold_fleet
     from llamarig.converge import apply as work
 
@@ -46,6 +46,7 @@ def apply(
             verify=verify,
             break_lock=break_lock,
             become_password_file=become_password(private) if ask_become_pass else None,
+            overlay=overlay(),
         )
         prepared = work.prepare(project_root(), loaded, private, options)
         say_refused(prepared)

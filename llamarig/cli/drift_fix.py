@@ -31,12 +31,12 @@ def mend(hosts: list[str], *, deep: bool, yes: bool, quiet: bool, become_passwor
     from llamarig.cli.apply import ask_and_converge
     from llamarig.cli.apply_view import Progress, describe, say_outcome, say_refused
     from llamarig.cli.choose import choose
-    from llamarig.cli.context import out, project_root
+    from llamarig.cli.context import out, overlay, project_root
     from llamarig.converge import apply as work
 
     progress = Progress()
     with work.private_directory() as private:
-        options = work.Options(deep=deep, become_password_file=become_password_file)
+        options = work.Options(deep=deep, become_password_file=become_password_file, overlay=overlay())
         prepared = work.prepare(project_root(), choose(hosts, False, "drift --fix"), private, options)
         say_refused(prepared)
         work.look(prepared, private)

@@ -27,7 +27,7 @@ def mirror(
     json_: Annotated[bool, typer.Option("--json", help="Print what was collected as JSON.")] = False,
 ) -> None:
     """Exit 1 when packages of a system have never been collected; what is there and right is not fetched again."""
-    from llamarig.cli.context import emit_json, project_root, select
+    from llamarig.cli.context import emit_json, overlay, project_root, select
     from llamarig.cli.lock import _progress
     from llamarig.converge.mirror.collect import Options, collect
     from llamarig.errors import ExitCode, RigError
@@ -36,7 +36,7 @@ def mirror(
         raise RigError("--prune removes what no spec needs", fix="give --all, or leave --prune out")
     chosen = select(hosts or [], all_, f"mirror {directory}")
     sources = tuple(select(packages_from, False, "mirror")) if packages_from else ()
-    options = Options(sources, not no_python, verify, prune)
+    options = Options(sources, not no_python, verify, prune, overlay())
     report = collect(project_root(), directory.absolute(), chosen, options, _progress())
     if json_:
         emit_json(report.to_json())

@@ -31,7 +31,7 @@ def rebuild(
     from llamarig.cli.apply_view import Progress, say_refused
     from llamarig.cli.ask import interrupted_by_hand
     from llamarig.cli.choose import choose
-    from llamarig.cli.context import emit_json, project_root
+    from llamarig.cli.context import emit_json, overlay, project_root
     from llamarig.cli.whole_fleet import hold_fleet
     from llamarig.converge import apply as work
     from llamarig.converge import rebuild as job
@@ -41,7 +41,7 @@ def rebuild(
     loaded = choose(hosts or [], all_, "rebuild")
     with work.private_directory() as private:
         password = become_password(private) if ask_become_pass else None
-        options = work.Options(check=check, break_lock=break_lock, become_password_file=password)
+        options = work.Options(check=check, break_lock=break_lock, become_password_file=password, overlay=overlay())
         prepared = job.prepare(project_root(), loaded, private, options, say_refused)
         if not as_json:
             for host in prepared:

@@ -22,6 +22,7 @@ from llamarig.errors import ExitCode, RigError, RigErrors
 
 if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
+    from llamarig.spec.overlay import Overlay
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Options:
     verify: bool = False
     break_lock: bool = False
     become_password_file: str | None = None
+    overlay: Overlay | None = None
+    """What was laid on the specs; a builder that is not among the hosts is loaded with it."""
 
 
 @dataclass
@@ -171,6 +174,7 @@ def converge(hosts: list[HostApply], private: Path, options: Options, sink: Sink
 def _with_releases(hosts: list[HostApply], private: Path, options: Options, sink: Sink) -> list[HostApply]:
     """The hosts that can go on: those that build elsewhere have their release on the controller, or an error now."""
     from llamarig.converge.build.ensure import make_releases  # noqa: PLC0415 - most runs build nothing elsewhere
+    from llamarig.converge.build.play import Given  # noqa: PLC0415 - as above
 
     waiting = [host for host in hosts if _needs_release(host)]
     if not waiting:
@@ -178,7 +182,8 @@ def _with_releases(hosts: list[HostApply], private: Path, options: Options, sink
     started = time.monotonic()
     loaded = [host.loaded for host in waiting if host.loaded is not None]
     root = Path(waiting[0].variables["llamarig_project"])
-    errors = make_releases(root, loaded, private, sink, options.become_password_file)
+    given = Given(options.become_password_file, options.break_lock, options.overlay)
+    errors = make_releases(root, loaded, private, sink, given)
     for host in waiting:
         release = host.variables["llamarig_wanted"]["release"]
         held = Releases.default().get(release["id"])

@@ -24,7 +24,7 @@ def build_on_host(task: Task, around: Around) -> None:
     if spec.os != task.spec.os:
         raise RigError(f"the builder {name} runs another system than the hosts it would build for", name)
     reach = connection_variables(spec, around.root, around.private)
-    lend_password(reach, around.become_password_file)
+    lend_password(reach, around.given.become_password_file)
     make(task, Machine(name, reach, {"kind": "builder", "host": name}), around)
 
 
@@ -33,5 +33,5 @@ def _builder(name: str, around: Around) -> HostSpec:
     if loaded is None:
         from llamarig.spec.load import load_project  # noqa: PLC0415 - the whole project, needed here only
 
-        loaded = load_project(around.root).named(name)
+        loaded = load_project(around.root, around.given.overlay).named(name)
     return spec_of(loaded)

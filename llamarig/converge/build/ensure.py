@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from llamarig.converge.build.builder import build_on_host
 from llamarig.converge.build.container import build_in_container
 from llamarig.converge.build.place import Task, tasks
-from llamarig.converge.build.play import Around
+from llamarig.converge.build.play import Around, Given
 from llamarig.converge.build.turn import turn
 from llamarig.converge.events import Sink
 from llamarig.converge.mirror.adopt import held_release
@@ -18,6 +18,8 @@ from llamarig.errors import RigError, RigErrors
 
 if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
+
+_NOTHING = Given()
 
 
 def ensure_releases(root: Path, hosts: Sequence[LoadedHost], private: Path, sink: Sink) -> None:
@@ -31,7 +33,7 @@ def ensure_releases(root: Path, hosts: Sequence[LoadedHost], private: Path, sink
 
 
 def make_releases(
-    root: Path, hosts: Sequence[LoadedHost], private: Path, sink: Sink, become_password_file: str | None = None
+    root: Path, hosts: Sequence[LoadedHost], private: Path, sink: Sink, given: Given = _NOTHING
 ) -> dict[str, RigError]:
     """The same; returns by host why its release cannot be had, and is empty when all is well."""
     known = {loaded.host: loaded for loaded in hosts}
@@ -39,7 +41,7 @@ def make_releases(
     for task in tasks(hosts):
         own = Path(tempfile.mkdtemp(prefix="b", dir=private))
         try:
-            _make(task, Around(root, own, sink, known, become_password_file))
+            _make(task, Around(root, own, sink, known, given))
         except RigError as error:
             errors |= {host: _for_host(error, host, task) for host in task.hosts}
     return errors

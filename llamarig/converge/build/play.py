@@ -18,6 +18,17 @@ from llamarig.render.build_place import wanted_build
 
 if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
+    from llamarig.spec.overlay import Overlay
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user gives a run on hosts, and a builder takes as well."""
+
+    become_password_file: str | None = None
+    break_lock: bool = False
+    overlay: Overlay | None = None
+    """Laid on the builder's spec, where it is the one that it names."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +42,7 @@ class Around:
     sink: Sink
     known: Mapping[str, LoadedHost]
     """Hosts that are loaded already; a builder that is not among them is looked up in the project."""
-    become_password_file: str | None = None
+    given: Given = Given()
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,11 @@ def make(task: Task, machine: Machine, around: Around, until: Stage = "release")
         "llamarig_wanted": wanted.to_json(),
         "llamarig_probe": probe_list(wanted),
     }
-    extra = {"llamarig_build_place": dict(machine.place), "llamarig_build_until": until}
+    extra = {
+        "llamarig_build_place": dict(machine.place),
+        "llamarig_build_until": until,
+        "llamarig_break_lock": around.given.break_lock,
+    }
     run = run_playbook("build", {where: variables}, around.private, sink=around.sink, extra=extra)
     outcome = run.hosts[where]
     if outcome.failures:

@@ -21,6 +21,7 @@ from llamarig.render.site import system_of
 if TYPE_CHECKING:
     from llamarig.converge.store.shelf import Progress
     from llamarig.spec.load import LoadedHost
+    from llamarig.spec.overlay import Overlay
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Options:
     python: bool = True
     verify: bool = False
     prune: bool = False
+    overlay: Overlay | None = None
+    """What was laid on the specs."""
 
 
 @dataclass
@@ -100,7 +103,7 @@ def _collect(
     options: Options,
     progress: Progress,
 ) -> list[RigError]:
-    made_not = _releases(root, hosts, progress)
+    made_not = _releases(root, hosts, options, progress)
     errors = [*made_not.values()]
     wanted: dict[str, list[dict[str, Any]]] = {}
     for loaded in hosts:
@@ -140,15 +143,16 @@ def _of(host: str, error: RigError) -> RigError:
     return error if named else replace(error, where=f"{host}: {error.where}" if error.where else host)
 
 
-def _releases(root: Path, hosts: Sequence[LoadedHost], progress: Progress) -> dict[str, RigError]:
+def _releases(root: Path, hosts: Sequence[LoadedHost], options: Options, progress: Progress) -> dict[str, RigError]:
     """Have the releases of hosts that do not build their own; by host, why one cannot be had."""
     if all(spec_of(loaded).engine.build.where == "host" for loaded in hosts):
         return {}
     from llamarig.converge.build.ensure import make_releases  # noqa: PLC0415 - most hosts build their own
+    from llamarig.converge.build.play import Given  # noqa: PLC0415 - as above
 
     def tell(event: Event) -> None:
         if event.get("event") == "progress":
             progress(str(event.get("label", "")), int(event.get("done", 0)), int(event.get("total", 0)))
 
     with private_directory() as private:
-        return make_releases(root, hosts, private, tell)
+        return make_releases(root, hosts, private, tell, Given(overlay=options.overlay))

@@ -14,7 +14,7 @@ from llamarig.compare.content import release as release_actions
 from llamarig.compare.load import wanted_from_json
 from llamarig.compare.view import view_of
 from llamarig.converge import apply
-from llamarig.converge.build import container, ensure, image, place, turn
+from llamarig.converge.build import container, ensure, image, place, play, turn
 from llamarig.converge.build.engine import engine
 from llamarig.converge.decide import Decision
 from llamarig.converge.store.releases import Held, Releases
@@ -24,6 +24,7 @@ from llamarig.render import wanted_state
 from llamarig.render.build import copied, release
 from llamarig.render.build_place import wanted_build
 from llamarig.spec.load import LoadedHost, Project, load_project
+from llamarig.spec.overlay import read_overlay
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILDER = {"where": "builder", "builder": "atelier"}
@@ -339,3 +340,47 @@ def test_a_prepared_image_is_named_by_base_packages_and_user(monkeypatch: pytest
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
     tags.add(image.prepared_tag(one, {"gcc": None}))
     assert len(tags) == 4
+
+
+@pytest.mark.parametrize("lent", [False, True])
+def test_a_builder_takes_the_overlay_and_the_lock_as_the_hosts_do(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lent: bool
+) -> None:
+    project = make({"atelier": {}, "desk": BUILDER})
+    with (tmp_path / "atelier.yml").open("a") as spec:
+        spec.write("connection: {address: 192.0.2.1}\n")
+    entry = {"key": "connection.address", "value": "192.0.2.77", "reason": "a spare machine", "unproven": "nothing"}
+    (tmp_path / "over.yaml").write_text(yaml.safe_dump({"schema-version": 1, "host": "atelier", "replace": [entry]}))
+    ran: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    def run(_name: str, hosts: dict[str, Any], _private: Path, *, sink: object, extra: dict[str, Any]) -> Any:
+        ran.append((hosts["atelier"], extra))
+        raise RigError("enough")
+
+    monkeypatch.setattr(play, "run_playbook", run)
+    given = play.Given(break_lock=True, overlay=read_overlay(tmp_path / "over.yaml")) if lent else play.Given()
+    errors = ensure.make_releases(tmp_path, [project.named("desk")], tmp_path, lambda _event: None, given)
+    assert "enough" in errors["desk"].what
+    [(reach, extra)] = ran
+    assert (reach["ansible_host"] == "192.0.2.77") is lent
+    assert extra["llamarig_break_lock"] is lent
+
+
+def test_an_apply_hands_on_what_it_was_given(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = make({"atelier": {}, "desk": BUILDER}).named("desk")
+    (tmp_path / "over.yaml").write_text("schema-version: 1\nhost: atelier\nreplace: []\n")
+    given: list[play.Given] = []
+    monkeypatch.setattr(ensure, "make_releases", lambda *words: given.append(words[4]) or {})
+    release = {"id": "r", "elsewhere": "on the builder atelier", "artifact": None}
+    host = apply.HostApply("desk", {"llamarig_wanted": {"release": release}, "llamarig_project": str(tmp_path)})
+    host.loaded, host.decision = loaded, Decision((), {"release": ["r"]}, {}, ())
+    options = apply.Options(break_lock=True, become_password_file="/f")
+    apply._with_releases([host], tmp_path, options, lambda _event: None)
+    assert given == [play.Given("/f", True, None)]
+
+
+def test_the_playbook_of_a_build_takes_the_lock_from_others_when_asked() -> None:
+    [page] = yaml.safe_load((ROOT / "playbooks/build.yml").read_text())
+    [take] = [task["rig_lock"] for task in page["tasks"] if task.get("rig_lock", {}).get("operation") == "take"]
+    assert page["vars"]["llamarig_break_lock"] is False
+    assert take["over"] == "{{ 'any' if llamarig_break_lock | bool else '' }}"
