@@ -55,6 +55,7 @@ def _directories(spec: HostSpec, models: tuple[WantedModelFile, ...]) -> tuple[D
     """(path, mode, owner, group), parents first."""
     root = ("root", "root")
     builder = (place.BUILDER, place.BUILDER)
+    cache = ((place.CCACHE.rpartition("/")[0], "0755", *root), (place.CCACHE, "0750", *builder))
     named = sorted({link.rpartition("/")[0] for model in models for link in model.links})
     return (
         (place.ROOT, "0755", *root),
@@ -65,8 +66,7 @@ def _directories(spec: HostSpec, models: tuple[WantedModelFile, ...]) -> tuple[D
         # Root takes a finished build out of it; its owner could swap one directory of it for another.
         (place.BUILD, "0755", *root),
         (place.INCOMING, "0700", *root),
-        (place.CCACHE.rpartition("/")[0], "0755", *root),
-        (place.CCACHE, "0750", *builder),
+        *(cache if spec.engine.build.where == "host" else ()),
         (place.CONFIG, "0755", *root),
         (place.KEYS, "0700", *root),
         (f"{place.CONFIG}/services", "0755", *root),

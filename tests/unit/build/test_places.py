@@ -146,6 +146,11 @@ def test_a_host_that_does_not_build_wants_no_compiler_and_the_place_wants_all_of
     compilers = {"g++", "gcc", "cmake", "ninja-build", "ccache", "libc6-dev", "libssl-dev"}
     assert compilers.isdisjoint(there.packages)
     assert {"libgomp1", "ca-certificates"} <= set(there.packages)
+    caches = {"/var/cache/llamarig", "/var/cache/llamarig/ccache"}
+    assert caches.isdisjoint({path for path, *_ in there.directories})
+    assert caches <= {path for path, *_ in here.directories}
+    own = _spec(project.named("atelier"))
+    assert caches <= {path for path, *_ in wanted_state(own, plan_project(own, ROOT), ROOT).directories}
     assert there.toolkit is None
     assert there.release.elsewhere == "on the builder atelier"
     assert compilers <= set(here.packages)
