@@ -32,6 +32,8 @@ class ErrorText(Entry):
     """Where the text was read or reported."""
     general: bool = False
     """Said only where nothing more exact is found in the same text."""
+    page: Annotated[str, Field(pattern=r"^[a-z0-9/-]+\.md(#[a-z0-9-]+)?$")] | None = None
+    """Page below docs/ that tells more, with a heading where one is meant."""
     pasted_only: bool = False
     """Healthy servers write it as well: it says something where a user asks, and nothing in a machine's log."""
 

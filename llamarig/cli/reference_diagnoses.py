@@ -49,7 +49,8 @@ def page() -> str:
         "|---|---|---|---|---|",
     ]
     for code, known in sorted(error_texts().items()):
-        cells = (known.what, known.cause, known.fix, known.source)
+        fix = f"{known.fix} ([more](../{known.page}))" if known.page else known.fix
+        cells = (known.what, known.cause, fix, known.source)
         lines.append(f"| `{code}` | " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "## Xid codes that are known", "", "| Xid | cause | what to do | severity |", "|---|---|---|---|"]
     for number, xid in sorted(xids().items()):

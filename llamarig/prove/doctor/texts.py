@@ -14,9 +14,11 @@ MAX_LINES = 20_000
 MAX_LINE = 2_000
 
 _ERROR = re.compile(
-    r"\b(error|err|fail(ed|s|ure)?|fatal|abort(ed|ing)?|assert(ion)?|exception|traceback|panic|oops|killed|crash(ed)?|"
-    r"segfault|segmentation fault|core dumped|cannot|can't|couldn't|could not|unable|denied|refused|invalid|illegal|"
-    r"unknown|unsupported|not supported|not found|no such|missing|corrupt(ed)?|timed? ?out|mismatch|out of memory)\b",
+    r"(^|\]: )(?-i:E: )|"  # apt's mark, alone or behind the name of a unit in a journal
+    r"\b(error|err|fail(ed|s|ure)?|reject(ed|s|ing)?|fatal|abort(ed|ing)?|assert(ion)?|exception|traceback|panic|oops|"
+    r"killed|crash(ed)?|segfault|segmentation fault|core dumped|cannot|can't|couldn't|could not|unable|"
+    r"denied|refused|invalid|illegal|unknown|unsupported|not supported|not found|"
+    r"no such|missing|corrupt(ed)?|timed? ?out|mismatch|out of memory)\b",
     re.IGNORECASE,
 )
 """What a line that somebody asks about most often has in it."""
@@ -42,7 +44,8 @@ def known_texts(text: str, *, pasted: bool = False) -> Iterator[Diagnosis]:
         known = error_texts()[code]
         if (known.general and exact) or (known.pasted_only and not pasted):
             continue
-        yield Diagnosis(code, known.severity, known.what, known.cause, known.fix, show(line.strip(), 200))
+        fix = f"{known.fix} (docs/{known.page})" if known.page else known.fix
+        yield Diagnosis(code, known.severity, known.what, known.cause, fix, show(line.strip(), 200))
 
 
 def unknown_error(text: str) -> str | None:
