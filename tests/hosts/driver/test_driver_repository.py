@@ -11,7 +11,7 @@ from lab.project import Project
 from llamarig.render.driver import PIN
 from tests.support import driver_host
 from tests.support.driver_bench import PLACE, Bench
-from tests.support.driver_repository import KERNEL, headers, set_of
+from tests.support.driver_repository import KERNEL, StandIn, deb, headers, set_of
 
 OLD, NEW = "590.48.01", "610.57.04"
 pytestmark = driver_host.without_a_driver_here
@@ -75,6 +75,21 @@ def test_a_key_bound_with_sha1_is_refused_in_apts_own_words(bench: Bench) -> Non
     assert bench.packages() == before
     assert bench.host.exec("cd /etc/apt && find . -type f | xargs sha256sum").output == lists
     assert bench.host.exec("ls -d /var/lib/llamarig-driver-* 2>/dev/null", check=False).output == ""
+
+
+def test_kernels_to_come_get_their_headers_and_a_mask_is_taken_away(bench: Bench) -> None:
+    signer, fingerprint = bench.signer("later")
+    bench.offer([*set_of(NEW), headers(), StandIn("linux-headers-amd64", "99.1-1")], signer)
+    # The archive has a linux-headers-amd64 of its own: the one beside the installed kernels' is taken.
+    bench.host.write("/srv/image.deb", deb(StandIn("linux-image-amd64", "99.1-1")))
+    bench.host.exec("dpkg -i /srv/image.deb && systemctl mask nvidia-persistenced.service")
+    done = bench.want(NEW, "later", fingerprint).ok()
+    told = "\n".join(done.actions)
+    assert "linux-headers-amd64: linux-image-amd64 brings new kernels" in told
+    assert "nvidia-persistenced.service: is masked" in told
+    assert "linux-headers-amd64 99.1-1 install" in bench.packages()
+    assert bench.host.exec("ls -A /etc/systemd/system/nvidia-persistenced.service", check=False).code != 0
+    assert bench.want(NEW, "later", fingerprint).ok().actions == []
 
 
 def test_a_driver_that_is_wanted_no_more_leaves_its_packages_alone(bench: Bench) -> None:
