@@ -1,4 +1,4 @@
-"""Four faults that every run of the tests plants. After each one the next apply converges."""
+"""Five faults that every run of the tests plants. After each one the next apply converges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from lab import Host, faults
@@ -17,6 +16,8 @@ from lab.report import actions_of
 UNIT = "llama-chat.service"
 MODELS = "/var/lib/llamarig/models"
 MODEL = f"{MODELS}/sha256/{demo_spec()['models']['smol']['sha256']}"
+ON_THE_WAY = f"find {MODELS}/incoming /var/lib/llamarig/incoming -type f -size"
+"""Where a file lies until all of it is there."""
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:
@@ -41,68 +42,60 @@ def test_a_killed_service_is_restarted_by_systemd(demo: Host) -> None:
     assert chat(demo, "Say hello.", tokens=8)
 
 
-def test_of_two_applies_at_once_the_second_says_who_holds_the_lock(
-    another: Callable[[str], Host], project: Project
-) -> None:
-    host = another("twice")
-    host.ssh(f"rm {MODEL}")
-    with faults.slow_network(host, 60):
-        first = project.start("apply", host.name, "--yes", "--json")
+def test_of_two_applies_at_once_the_second_says_who_holds_the_lock(demo: Host, project: Project) -> None:
+    demo.ssh(f"rm {MODEL}")
+    with faults.slow_network(demo, 60):
+        first = project.start("apply", demo.name, "--yes", "--json")
         faults.wait_for(
-            "the lock of the first apply", lambda: host.exec("cat /run/llamarig/lock", check=False).code == 0
+            "the lock of the first apply", lambda: demo.exec("cat /run/llamarig/lock", check=False).code == 0
         )
-        second = project.rig("apply", host.name, "--yes", "--json")
+        second = project.rig("apply", demo.name, "--yes", "--json")
     stdout, stderr = first.communicate(timeout=300)
     assert first.returncode == 0, stdout + stderr
     assert second.code == 3, second.stdout + second.stderr
     said = second.stdout + second.stderr
     assert "lock" in said
     assert str(first.pid) in said or os.uname().nodename in said, said
-    assert actions_of(project.rig("apply", host.name, "--yes", "--json").ok().data) == []
+    assert actions_of(project.rig("apply", demo.name, "--yes", "--json").ok().data) == []
 
 
-def test_an_interrupted_model_copy_leaves_no_half_model(another: Callable[[str], Host], project: Project) -> None:
-    host = another("halfway")
-    host.ssh(f"systemctl stop {UNIT}; rm {MODEL}")
-    with faults.slow_network(host, 60):
-        process = project.start("apply", host.name, "--yes", "--json")
-        find = "find /var/lib/llamarig -type f -size +4M -newermt '1 minute ago' ! -path '*/releases/*'"
-        faults.wait_for("the first mebibytes of the model", lambda: host.exec(find, check=False).output != "")
+def test_an_interrupted_model_copy_leaves_no_half_model(demo: Host, project: Project) -> None:
+    demo.ssh(f"systemctl stop {UNIT}; rm {MODEL}")
+    assert demo.ssh(f"{ON_THE_WAY} +1M") == ""
+    with faults.slow_network(demo, 60):
+        process = project.start("apply", demo.name, "--yes", "--json")
+        begun = f"{ON_THE_WAY} +4M"
+        faults.wait_for("the first mebibytes of the model", lambda: demo.exec(begun, check=False).output != "")
         kill_group(process)
-    assert host.exec(f"test -e {MODEL}", check=False).code != 0, "half a model lies under its final name"
-    ran = project.rig("apply", host.name, "--yes", "--json", "--break-lock").ok()
+    assert demo.exec(f"test -e {MODEL}", check=False).code != 0, "half a model lies under its final name"
+    ran = project.rig("apply", demo.name, "--yes", "--json", "--break-lock").ok()
     assert "model" in {action["kind"] for action in actions_of(ran.data)}
-    assert host.ssh(f"sha256sum {MODEL}").split()[0] == Path(MODEL).name
-    assert chat(host, "Say hello.", tokens=8)
-    left = host.ssh("find /var/lib/llamarig/incoming -type f -size +1M").split()
-    assert left == []
+    assert demo.ssh(f"sha256sum {MODEL}").split()[0] == Path(MODEL).name
+    assert chat(demo, "Say hello.", tokens=8)
+    assert demo.ssh(f"{ON_THE_WAY} +1M") == ""
 
 
-def test_a_corrupt_model_is_refused_and_the_old_one_goes_on(
-    another: Callable[[str], Host], project: Project, tmp_path: Path
-) -> None:
-    host = another("corrupt")
-    pid = faults.main_pid(host, UNIT)
+def test_a_corrupt_model_is_refused_and_the_old_one_goes_on(demo: Host, project: Project, tmp_path: Path) -> None:
+    pid = faults.main_pid(demo, UNIT)
     model = tmp_path / "changed.gguf"
     with model.open("wb") as stream:
-        subprocess.run([*host.ssh_command(), f"cat {MODEL}"], stdout=stream, check=True)
+        subprocess.run([*demo.ssh_command(), f"cat {MODEL}"], stdout=stream, check=True)
     planted = model.read_bytes()[:-16] + b"another content "
     model.write_bytes(planted[:-16] + b"on the disk only")
     spec = demo_spec()
     digest = hashlib.sha256(planted).hexdigest()
     spec["models"]["smol"] = {"controller-path": str(model), "sha256": digest, "size": len(planted)}
-    project.describe(host, spec)
-    ran = project.rig("apply", host.name, "--yes", "--json")
+    project.describe(demo, spec)
+    try:
+        ran = project.rig("apply", demo.name, "--yes", "--json")
+    finally:
+        project.describe(demo)
     assert ran.code in {2, 3}, ran.stdout + ran.stderr
     assert "sha256" in ran.stdout + ran.stderr
-    assert faults.main_pid(host, UNIT) == pid, "the running service was touched"
-    assert chat(host, "Say hello.", tokens=8)
-    project.describe(host)
-    # The machine was made from another one's disk, so its first apply may have to write its own name into the record.
-    settling = actions_of(project.rig("apply", host.name, "--yes", "--json").ok().data)
-    assert {action["kind"] for action in settling} <= {"record"}, settling
-    assert faults.main_pid(host, UNIT) == pid, "the running service was touched"
-    assert actions_of(project.rig("apply", host.name, "--yes", "--json").ok().data) == []
+    assert faults.main_pid(demo, UNIT) == pid, "the running service was touched"
+    assert chat(demo, "Say hello.", tokens=8)
+    assert actions_of(project.rig("apply", demo.name, "--yes", "--json").ok().data) == []
+    assert faults.main_pid(demo, UNIT) == pid, "the running service was touched"
 
 
 def test_a_host_that_cannot_be_reached_is_named_and_the_next_apply_works(demo: Host, project: Project) -> None:
@@ -113,5 +106,6 @@ def test_a_host_that_cannot_be_reached_is_named_and_the_next_apply_works(demo: H
         ran = project.rig("apply", demo.name, "--yes", "--json")
     assert ran.code == 3, ran.stdout + ran.stderr
     assert "cannot be reached" in ran.stdout + ran.stderr
-    assert time.monotonic() - start < 60
+    # 40 to 50 s of silence; where nothing counts it, ssh waits two minutes.
+    assert time.monotonic() - start < 90
     assert actions_of(project.rig("apply", demo.name, "--yes", "--json").ok().data) == []

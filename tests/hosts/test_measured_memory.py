@@ -43,11 +43,6 @@ def test_what_was_measured_lies_in_the_project(measured: dict[str, Any]) -> None
     assert measured["checks"]["host/memory-stored"]["detail"].startswith("measured/demo.json")
 
 
-def test_a_plain_verify_measures_nothing(demo: Host, project: Project) -> None:
-    checks = project.rig("verify", "demo", "--json").ok().data["checks"]
-    assert not [each for each in checks if "/memory-" in each["name"]]
-
-
 def test_the_doctor_finds_nothing_wrong_with_the_demo_host(demo: Host, project: Project) -> None:
     ran = project.rig("doctor", "demo", "--json").ok()
     assert ran.data == {"subject": "demo", "diagnoses": []}

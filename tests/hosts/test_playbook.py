@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from lab import Host
 from lab.project import Project, chat
@@ -24,17 +23,15 @@ def changed(output: str, host: Host) -> int:
     return int(found.group(1))
 
 
-def test_plain_ansible_mends_a_change_and_then_finds_nothing(another: Callable[[str], Host], project: Project) -> None:
-    host = another("plain")
-    playbook(project, host)
-    host.ssh(f"echo '# planted' >>{UNIT}")
-    assert changed(playbook(project, host, "--check"), host) >= 1
-    assert "# planted" in host.ssh(f"cat {UNIT}"), "check mode touched the host"
-    assert changed(playbook(project, host), host) >= 1
-    assert "# planted" not in host.ssh(f"cat {UNIT}")
-    assert changed(playbook(project, host), host) == 0
-    assert actions_of(project.rig("apply", host.name, "--yes", "--json").ok().data) == []
-    assert chat(host, "Say hello.", tokens=8)
+def test_plain_ansible_mends_a_change_and_then_finds_nothing(demo: Host, project: Project) -> None:
+    demo.ssh(f"echo '# planted' >>{UNIT}")
+    assert changed(playbook(project, demo, "--check"), demo) >= 1
+    assert "# planted" in demo.ssh(f"cat {UNIT}"), "check mode touched the host"
+    assert changed(playbook(project, demo), demo) >= 1
+    assert "# planted" not in demo.ssh(f"cat {UNIT}")
+    assert changed(playbook(project, demo), demo) == 0
+    assert actions_of(project.rig("apply", demo.name, "--yes", "--json").ok().data) == []
+    assert chat(demo, "Say hello.", tokens=8)
 
 
 def test_the_walk_over_all_roles_changes_nothing_on_a_converged_host(demo: Host, project: Project) -> None:

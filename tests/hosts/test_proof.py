@@ -32,11 +32,13 @@ def red(checks: dict[str, Any]) -> list[str]:
     return [name for name, check in checks.items() if not check["ok"] and check["blocked-by"] is None]
 
 
-def test_a_provisioned_host_is_green(demo: Host, project: Project) -> None:
+def test_a_provisioned_host_is_green_and_a_plain_verify_measures_nothing(demo: Host, project: Project) -> None:
     code, checks = verified(project)
     assert (code, red(checks)) == (0, [])
     assert {"host/release", "chat/executable", "chat/libraries", "chat/model", "chat/completion"} <= set(checks)
     assert all(set(check) == {"name", "ok", "detail", "blocked-by"} for check in checks.values())
+    assert all(check["ok"] for check in checks.values()), checks
+    assert not [name for name in checks if "/memory-" in name]
 
 
 def test_a_real_cpu_server_is_red_under_a_plan_for_a_card(demo: Host, project: Project) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-from lab import Host
+import pytest
+from lab import Host, Lab
 from lab.faults import main_pid
 from lab.project import Project, chat, demo_spec
 from lab.report import actions_of
@@ -19,14 +20,21 @@ BUILT_FOR = b"Smollm2 135M 8k Lc100K Mix1 Ep2"
 """A name in the model's header; changed to another of the same length, it makes another, still valid, model."""
 
 
+@pytest.fixture(scope="module")
+def host(lab: Lab, provisioned_image: str, project: Project) -> Iterator[Host]:
+    """One machine for all changes: each begins with the demo's spec and names all that it changes."""
+    made = lab.host("changes", fresh=True, image=provisioned_image)
+    project.describe(made)
+    yield made
+    lab.discard("changes")
+    (project.inventory / "changes.yml").unlink(missing_ok=True)
+
+
 def running_argv(host: Host) -> list[str]:
     return host.ssh(f"tr '\\0' '\\n' </proc/{main_pid(host, UNIT)}/cmdline").splitlines()
 
 
-def test_a_changed_flag_restarts_the_service_with_it_and_builds_nothing(
-    another: Callable[[str], Host], project: Project
-) -> None:
-    host = another("flag")
+def test_a_changed_flag_restarts_the_service_with_it_and_builds_nothing(host: Host, project: Project) -> None:
     pid = main_pid(host, UNIT)
     spec = demo_spec()
     spec["services"]["chat"]["context"] = 2048
@@ -42,10 +50,7 @@ def test_a_changed_flag_restarts_the_service_with_it_and_builds_nothing(
     assert chat(host, "Say hello.", tokens=8)
 
 
-def test_a_changed_model_is_served_after_the_apply(
-    another: Callable[[str], Host], project: Project, tmp_path: Path
-) -> None:
-    host = another("model")
+def test_a_changed_model_is_served_after_the_apply(host: Host, project: Project, tmp_path: Path) -> None:
     changed = tmp_path / "changed.gguf"
     with changed.open("wb") as stream:
         subprocess.run([*host.ssh_command(), f"cat {MODEL}"], stdout=stream, check=True)

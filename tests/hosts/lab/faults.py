@@ -70,7 +70,8 @@ def pull_the_plug(host: Host) -> None:
 
 def main_pid(host: Host, unit: str) -> int:
     """The main process of a unit; 0 when it does not run."""
-    return int(host.exec(f"systemctl show -P MainPID {unit}").output)
+    # While a killed unit is started again systemctl was seen to print nothing.
+    return int(host.exec(f"systemctl show -P MainPID {unit}").output.strip() or 0)
 
 
 def wait_for(what: str, holds: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -98,7 +98,6 @@ class Lab:
     def snapshot(self, host: Host, tag: str) -> str:
         """An image of a machine's disk as it is now; further machines can start from it. Gone with the lab."""
         repository = f"{LABEL}-{self.name}"
-        host.exec("sync")
         host.container.commit(repository=repository, tag=tag, changes=f"LABEL {LABEL}={self.name}")
         return f"{repository}:{tag}"
 
