@@ -69,6 +69,10 @@ class Rolling:
         """The newest rollout."""
         return places.find(self.project.directory, None)
 
+    def newest(self) -> Path | None:
+        """The same; None before the first one."""
+        return next(reversed(places.known(self.project.directory)), None)
+
     def told(self) -> State:
         """What the journal of the newest rollout says now."""
         return State.read(self.place())

@@ -39,7 +39,7 @@ def test_a_rollout_killed_anywhere_is_brought_to_an_end(rolling: Any, capsys: py
         sys.stdout.write(f"\nLLAMARIG_SEED={SEED}, points: {points}\n")
     length = 45.0
     for number in range(points):
-        former, asked, newest = rolling.context, rolling.other(), rolling.place() if number else None
+        former, asked, newest = rolling.context, rolling.other(), rolling.newest()
         rolling.want(asked)
         started = time.monotonic()
         process = rolling.start("--canary", "1")
@@ -49,7 +49,7 @@ def test_a_rollout_killed_anywhere_is_brought_to_an_end(rolling: Any, capsys: py
             length = time.monotonic() - started
         killed(process)
         where = f"seed {SEED}, point {number}: killed after {after:.1f} s"
-        if rolling.place() == newest or not (rolling.place() / journal.FILE).read_bytes().count(b"\n"):
+        if rolling.newest() == newest or not (rolling.place() / journal.FILE).read_bytes().count(b"\n"):
             # It had not begun: nothing of it is to be seen.
             assert rolling.windows() == dict.fromkeys(rolling.names, former), where
             rolling.rig("start", "--all", "--yes").ok()
@@ -96,7 +96,7 @@ def connections_to(host: Host) -> list[int]:
 @pytest.mark.full_fleet
 @pytest.mark.parametrize("patient", [False, True], ids=["told", "silent"])
 def test_a_host_cut_off_in_the_middle_does_not_hold_up_the_others(rolling: Any, patient: bool) -> None:
-    asked, newest = rolling.other(), rolling.place()
+    asked, newest = rolling.other(), rolling.newest()
     lost, *others = rolling.hosts[1:][::-1]
     others.append(rolling.hosts[0])
     rolling.want(asked)
