@@ -77,4 +77,6 @@ def test_what_nobody_needs_goes_and_the_host_serves_on(another: Callable[[str], 
 
     again = project.rig("gc", host.name, "--json").ok().data["hosts"][0]
     assert (again["gone"], again["removed"]) == ([], False)
-    assert actions_of(project.rig("apply", host.name, "--check", "--json").ok().data) == []
+    actions = actions_of(project.rig("apply", host.name, "--check", "--json").ok().data)
+    # The disk is a copy of the demo host's, whose name and time stamps are in the record. Nothing else is to be done.
+    assert {action["kind"] for action in actions} <= {"record"}, actions
