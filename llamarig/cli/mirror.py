@@ -47,7 +47,7 @@ def mirror(
 
 def _print(report: Report) -> None:
     from llamarig.cli.context import err, out
-    from llamarig.compare.text import counted
+    from llamarig.compare.text import counted, printable
 
     for path in report.damaged:
         out().print(f"damaged or gone: {path}", markup=False)
@@ -57,6 +57,12 @@ def _print(report: Report) -> None:
     size = f"{counted(report.files, 'file')}, {report.size / (1 << 20):,.1f} MiB"
     out().print(f"{report.directory}: {count}; {size}", markup=False)
     out().print(f"sha256 of its SHA256SUMS, to compare at the site: {report.sums}", markup=False)
+    for name in report.lacking:
+        err().print(
+            f"no source of the host that chose packages offers {printable(name)}: where a host has that kernel, remove "
+            "the kernel before a driver is installed",
+            markup=False,
+        )
     for system in report.missing:
         err().print(
             f"packages of {system} are not collected: name a host of it that reaches an archive with --packages-from",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from ansible.module_utils import rig_apt
+from ansible.module_utils import rig_apt, rig_nvidia
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_apt import FailedError
 
@@ -33,6 +33,12 @@ options:
     description: Further lists and preferences for this run, path below C(/etc/apt) on the host and content.
     type: dict
     default: {}
+  headers:
+    description:
+      - Also resolve the headers of each kernel in this host's C(/boot), and what brings those of its kernels to come,
+        as far as a source offers them.
+    type: bool
+    default: false
 author: llamarig contributors
 """
 
@@ -48,12 +54,16 @@ packages:
   type: list
   elements: dict
   returned: success
+headers: {description: Packages of headers that were resolved beside C(packages)., type: list, returned: success}
+lacking: {description: Packages of headers that no source of this host offers., type: list, returned: success}
 architecture: {description: As dpkg names it., type: str, returned: success}
 """
 
-WORD = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[0-9A-Za-z.+:~-]+)?")
+NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+WORD = re.compile(NAME.pattern + r"(=[0-9A-Za-z.+:~-]+)?")
 URI = re.compile(r"^'(?P<uri>[^']+)' ")
 INSTALL = re.compile(r"^Inst (?P<name>\S+) \((?P<version>\S+) .*\[(?P<architecture>[a-z0-9]+)\]\)", re.MULTILINE)
+OFFER = re.compile(r"^ *(?P<name>\S+) \| .* Packages$", re.MULTILINE)
 UPDATE_S = 600
 AT_ONCE = 200
 """Packages that apt-cache is asked about in one call."""
@@ -119,10 +129,32 @@ def stanzas(apt: list[str], chosen: list[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def resolve(packages: list[str], files: dict[str, str], root: Path) -> list[dict[str, Any]]:
-    """Each package with its place; raises :class:`FailedError` in apt's own words."""
+def headers_of_host(root: str = "") -> list[str]:
+    """All that the driver's role may ask for on a host like this one (rig_driver_plan): what is installed here already
+    is not there on the next."""
+    return [f"linux-headers-{name}" for name in (*rig_nvidia.bootable(root), *rig_nvidia.flavours(root))]
+
+
+def offered(apt: list[str], names: list[str]) -> list[str]:
+    """Those of the names that a source has, in their order."""
+    possible = [name for name in names if NAME.fullmatch(name)]
+    if not possible:
+        return []
+    # Unlike show, madison goes on behind a name that nobody has.
+    text = say(["apt-cache", *apt, "madison", "--", *possible], "apt-cache madison")
+    known = {match["name"] for match in OFFER.finditer(text)}
+    return [name for name in possible if name in known]
+
+
+def update(root: Path, files: dict[str, str]) -> list[str]:
+    """Fetch the lists into ``root``; apt's options for what follows."""
     apt = options(root, files)
     say(["apt-get", "-q", *apt, "update"], "apt-get update")
+    return apt
+
+
+def resolve(apt: list[str], packages: list[str]) -> list[dict[str, Any]]:
+    """Each package with its place; raises :class:`FailedError` in apt's own words."""
     ask = ["apt-get", "-q", "-y", *apt, "--no-install-recommends"]
     simulated = say([*ask, "-s", "install", "--", *packages], f"apt-get install {' '.join(packages)}")
     chosen = [f"{match['name']}={match['version']}" for match in INSTALL.finditer(simulated)]
@@ -150,6 +182,7 @@ def main() -> None:
         argument_spec={
             "packages": {"type": "list", "elements": "str", "required": True},
             "files": {"type": "dict", "default": {}},
+            "headers": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -160,10 +193,14 @@ def main() -> None:
     try:
         architecture = say(["dpkg", "--print-architecture"], "dpkg").strip()
         with tempfile.TemporaryDirectory(prefix="llamarig-debs-") as root:
-            found = resolve(packages, module.params["files"], Path(root))
+            apt = update(Path(root), module.params["files"])
+            asked = headers_of_host() if module.params["headers"] else []
+            headers = offered(apt, asked)
+            found = resolve(apt, [*packages, *(name for name in headers if name not in packages)])
     except (FailedError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, packages=found, architecture=architecture)
+    lacking = [name for name in asked if name not in headers]
+    module.exit_json(changed=False, packages=found, headers=headers, lacking=lacking, architecture=architecture)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,8 @@ class Report:
     pruned: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     """Systems whose packages were never collected."""
+    lacking: list[str] = field(default_factory=list)
+    """Headers of kernels on a host that chose packages which no source of it offers."""
     sums: str = ""
     """sha256 of SHA256SUMS, by which the site sees that it has what was collected."""
     files: int = 0
@@ -64,6 +66,7 @@ class Report:
             "damaged": self.damaged,
             "pruned": self.pruned,
             "without-packages": self.missing,
+            "without-headers": self.lacking,
             "sums-sha256": self.sums,
             "files": self.files,
             "bytes": self.size,
@@ -82,7 +85,7 @@ def collect(root: Path, directory: Path, hosts: Sequence[LoadedHost], options: O
         try:
             if options.verify:
                 place.verify()
-            errors = _collect(place, root, hosts, options, progress)
+            errors, report.lacking = _collect(place, root, hosts, options, progress)
             if options.prune and not errors:
                 place.prune()
         finally:
@@ -102,7 +105,8 @@ def _collect(
     hosts: Sequence[LoadedHost],
     options: Options,
     progress: Progress,
-) -> list[RigError]:
+) -> tuple[list[RigError], list[str]]:
+    """What could not be had, and the headers that no source offers."""
     made_not = _releases(root, hosts, options, progress)
     errors = [*made_not.values()]
     wanted: dict[str, list[dict[str, Any]]] = {}
@@ -117,11 +121,12 @@ def _collect(
             wanted.setdefault(system_of(spec_of(loaded)), []).append(each)
         except RigError as error:
             errors.append(_of(loaded.host, error))
+    lacking: list[str] = []
     sources = {system_of(spec_of(loaded)): loaded for loaded in options.packages_from}
     for system, needed in wanted.items():
         if system in sources:
             try:
-                collect_packages(place, root, sources[system], needed, progress)
+                lacking += collect_packages(place, root, sources[system], needed, progress)
             except RigError as error:
                 errors.append(error)
         else:
@@ -134,7 +139,7 @@ def _collect(
             errors.append(error)
     else:
         place.keep_below("python/")
-    return errors
+    return errors, lacking
 
 
 def _of(host: str, error: RigError) -> RigError:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from llamarig.spec.load import LoadedHost
 
 _HEADERS = "linux-headers-amd64"
-"""Those of the archive's present kernel: they fit a host that runs it."""
+"""Those of the archive's present kernel: they fit a host that runs it. Those of other kernels are the named host's."""
+_MOST_LACKING = 64
 _SOURCES, _PREFERENCES = "/etc/apt/sources.list.d/", "/etc/apt/preferences.d/"
 
 
@@ -53,14 +54,17 @@ def asked(wanted: Sequence[Mapping[str, Any]]) -> tuple[list[str], dict[str, str
 
 def collect_packages(
     place: Place, root: Path, source: LoadedHost, wanted: Sequence[Mapping[str, Any]], progress: Progress
-) -> None:
+) -> list[str]:
     """Bring the packages of all ``wanted`` hosts, which run the system of ``source``, and make their index.
 
+    With a driver come the headers of the kernels of ``source``; returned are those that no source of it offers.
     Raises :class:`RigError`; nothing was changed on any host.
     """
     spec = spec_of(source)
     names, files = asked(wanted)
-    found = _resolve(root, spec, names, files)
+    answer = _resolve(root, spec, names, files, any(each["driver"] is not None for each in wanted))
+    found = answer["packages"]
+    names = sorted({*names, *map(str, answer.get("headers", []))})
     system = system_of(spec)
     directory = f"debian/{system}"
     stanzas: dict[str, str] = {}
@@ -79,14 +83,16 @@ def collect_packages(
             done += int(package["size"])
             progress(f"packages of {system}", done, total)
     _index(place, system, directory, stanzas, names)
+    return [str(name)[:100] for name in answer.get("lacking", [])[:_MOST_LACKING]]
 
 
-def _resolve(root: Path, spec: HostSpec, names: list[str], files: dict[str, str]) -> list[dict[str, Any]]:
+def _resolve(root: Path, spec: HostSpec, names: list[str], files: dict[str, str], headers: bool) -> dict[str, Any]:
     with private_directory() as private:
         variables = {
             **connection_variables(spec, root, private),
             "llamarig_mirror_packages": names,
             "llamarig_mirror_files": files,
+            "llamarig_mirror_headers": headers,
         }
         run = run_playbook("mirror", {spec.host: variables}, private)
     outcome = run.hosts[spec.host]
@@ -97,7 +103,7 @@ def _resolve(root: Path, spec: HostSpec, names: list[str], files: dict[str, str]
         raise RigError("Ansible ended without an answer", spec.host, run.messages[-4000:], code=ExitCode.HOST_FAILED)
     if found.get("architecture") != system_of(spec).rpartition("-")[2]:
         raise RigError("the host is of another architecture than llamarig provisions", spec.host)
-    return list(found["packages"])
+    return dict(found)
 
 
 def _fetch(place: Place, http: Any, package: Mapping[str, Any], path: str) -> None:

@@ -53,7 +53,7 @@ def apt(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[int, str]]:
 
 
 def test_every_package_gets_its_place_size_and_hash(apt: dict[str, Any], tmp_path: Path) -> None:
-    found = rig_debs.resolve(["libgomp1"], {}, tmp_path)
+    found = rig_debs.resolve(rig_debs.update(tmp_path, {}), ["libgomp1"])
     assert [(entry["size"], entry["sha256"][:4]) for entry in found] == [(49432, "5b68"), (2850108, "b59b")]
     assert found[1]["uri"].endswith("/libc6_2.41-12%2bdeb13u5_amd64.deb")
     assert found[0]["stanza"].splitlines()[0] == "Package: gcc-14-base"
@@ -74,7 +74,7 @@ def test_what_apt_does_not_tell_is_told(
 ) -> None:
     apt[word] = answer
     with pytest.raises(rig_debs.FailedError, match=said):
-        rig_debs.resolve(["libgomp1"], {}, tmp_path)
+        rig_debs.resolve(rig_debs.update(tmp_path, {}), ["libgomp1"])
 
 
 def test_apt_reads_a_state_of_its_own_in_which_nothing_is_installed(tmp_path: Path) -> None:

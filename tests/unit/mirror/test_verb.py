@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from llamarig.cli.main import _run
+from llamarig.converge.mirror.place import Place
 from tests.support.standins.project import model_bytes
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -63,6 +64,27 @@ def test_it_says_what_it_fetched_and_that_packages_are_missing(
     said = capsys.readouterr()
     assert "nothing to fetch; 2 files" in said.out
     assert "packages of debian-13-amd64 are not collected" in said.err
+
+
+def test_headers_that_no_source_offers_are_told(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def collected(place: Place, *_given: Any) -> list[str]:
+        place.manifest.debian["debian-13-amd64"] = {}
+        return ["linux-headers-6.12.90+deb13-amd64", "linux-headers-\x1b[2J"]
+
+    monkeypatch.setattr("llamarig.converge.mirror.collect.collect_packages", collected)
+    assert _mirror(project, "--all", "--packages-from", "one") == 0
+    told = capsys.readouterr().err
+    assert "offers linux-headers-6.12.90+deb13-amd64: where a host has that kernel" in told
+    assert "\x1b" not in told
+    assert _mirror(project, "--all", "--packages-from", "one", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["without-headers"] == ["linux-headers-6.12.90+deb13-amd64", "linux-headers-\x1b[2J"]
+    # Twin: a run in which no host chose packages tells none.
+    assert _mirror(project, "--all", "--json") == 0
+    said = capsys.readouterr()
+    assert (json.loads(said.out)["without-headers"], said.err) == ([], "")
 
 
 def test_a_host_that_cannot_be_collected_for_holds_up_no_other(
