@@ -174,7 +174,7 @@ def converge(hosts: list[HostApply], private: Path, options: Options, sink: Sink
 def _with_releases(hosts: list[HostApply], private: Path, options: Options, sink: Sink) -> list[HostApply]:
     """The hosts that can go on: those that build elsewhere have their release on the controller, or an error now."""
     from llamarig.converge.build.ensure import make_releases  # noqa: PLC0415 - most runs build nothing elsewhere
-    from llamarig.converge.build.play import Given  # noqa: PLC0415 - as above
+    from llamarig.converge.build.play import Given  # noqa: PLC0415 - as the line above
 
     waiting = [host for host in hosts if _needs_release(host)]
     if not waiting:

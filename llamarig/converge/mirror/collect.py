@@ -153,7 +153,7 @@ def _releases(root: Path, hosts: Sequence[LoadedHost], options: Options, progres
     if all(spec_of(loaded).engine.build.where == "host" for loaded in hosts):
         return {}
     from llamarig.converge.build.ensure import make_releases  # noqa: PLC0415 - most hosts build their own
-    from llamarig.converge.build.play import Given  # noqa: PLC0415 - as above
+    from llamarig.converge.build.play import Given  # noqa: PLC0415 - as the line above
 
     def tell(event: Event) -> None:
         if event.get("event") == "progress":

@@ -106,7 +106,7 @@ class AnsibleHands:
         if not chosen:
             return {}
         from llamarig.converge.build.ensure import make_releases  # noqa: PLC0415 - most fleets build on their hosts
-        from llamarig.converge.build.play import Given  # noqa: PLC0415 - as above
+        from llamarig.converge.build.play import Given  # noqa: PLC0415 - as the line above
 
         given = Given(self._options.become_password_file, self._options.break_lock, self._overlay)
         return make_releases(self._root, chosen, self._own_directory(), self._sink, given)
