@@ -87,9 +87,16 @@ def test_a_request_of_late_counts_where_it_defers(ask: Ask, completion: Callable
 
 def test_a_running_request_is_waited_for(ask: Ask, completion: Callable[[], Completion]) -> None:
     running = completion()
-    later = threading.Timer(15, running.stop)
+    over = threading.Event()
+
+    def hang_up() -> None:
+        over.set()
+        running.stop()
+
+    later = threading.Timer(8, hang_up)
     later.start()
     assert ask(replace(REQUESTS, drain_s=300)) is None
+    assert over.is_set(), "it was said to be idle while it answered a request"
     later.join()
 
 
