@@ -12,7 +12,7 @@ from llamarig.converge.mirror.place import Place
 from llamarig.converge.store import git
 from llamarig.converge.store.origins import locked
 from llamarig.converge.store.releases import Releases
-from llamarig.converge.store.shelf import Progress, Shelf
+from llamarig.converge.store.shelf import BY_CONTENT, Progress, Shelf
 
 Make = Callable[[Shelf], Path]
 """Has a file, on the shelf that it is given or elsewhere on the controller."""
@@ -81,13 +81,20 @@ def _source(place: Place, release: Mapping[str, Any], project: Path, host: str, 
 
 def _toolkit(place: Place, wanted: Mapping[str, Any], project: Path, host: str, progress: Progress) -> None:
     """The parts of the toolkit, and the list that pins them where there is one."""
-    for part in toolkit.parts(wanted, project, progress, place.shelf):
-        found = part.artifact
-        place.content(found.sha256, "toolkit", part.name, host, _ready(found.path))
+    before = place.by_content()
+    found = {
+        part.artifact.sha256: (part.name, part.artifact.path)
+        for part in toolkit.parts(wanted, project, progress, place.shelf)
+    }
     pin = wanted["sha256"]
     held = place.shelf.get(pin) if isinstance(pin, str) and pin else None
     if held is not None:
-        place.content(str(pin), "toolkit", f"CUDA {wanted['version']}", host, _ready(held))
+        found[pin] = (f"CUDA {wanted['version']}", held)
+    for sha256, (name, path) in found.items():
+        if sha256 not in before:
+            # It was put on the mirror's shelf right away, so that the next step finds it there.
+            place.added.append(f"{BY_CONTENT}/{sha256}")
+        place.content(sha256, "toolkit", name, host, _ready(path))
 
 
 def _json(data: Any) -> bytes:

@@ -65,6 +65,10 @@ class Place:
         """Paths that this run has asked for."""
         return frozenset(self._used)
 
+    def by_content(self) -> frozenset[str]:
+        """The sha256 of every file that lies on :attr:`shelf`; none is read."""
+        return frozenset(path.name for path in self.shelf.root.glob("*") if path.is_file())
+
     def holds(self, path: str, sha256: str | None = None) -> bool:
         """Whether a file of the manifest lies there with its size; its content is not read (:meth:`verify` does)."""
         entry = self.manifest.files.get(path)
