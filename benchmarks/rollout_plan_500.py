@@ -1,9 +1,9 @@
 """The plan of a rollout over 500 hosts, no two alike: specs and observations in, waves and actions and builds out.
 
-Half of the hosts have two cards and a 27B model, half serve a small one on the CPU; they differ in cards, ports and
-windows. Their observations are composed from what each is to be (tests/support/compare), as rig_observe prints them,
-and lie in files: of eight hosts two are converged, two run a former release, one more does and is in use, one has a
-file edited, one has never been touched, one does not answer. What each of these must come to is known.
+Half of the hosts have two cards, their driver and a 27B model, half serve a small one on the CPU; they differ in cards,
+ports and windows. Their observations are composed from what each is to be (tests/support/compare), as rig_observe
+prints them, and lie in files: of eight hosts two are converged, two run a former release, one more does and is in use,
+one has a file edited, one has never been touched, one does not answer. What each of these must come to is known.
 
 A process of its own reads the specs and the observations and makes the plan; its whole life is what is timed.
 """
@@ -46,6 +46,9 @@ HOSTS = 500
 BAR_S = 5.0
 BAR_MIB = 500.0
 SHA256 = "ab" * 32
+KEY = ROOT / "tests/fixtures/driver/repository-key.asc"
+KEY_FINGERPRINT = "D39629B7EE82DFA92138EF496F58C3EEA7EA0732"
+"""As gpg tells it (tests/fixtures/driver/README.md)."""
 ROOMS = 25
 CLASSES = ("converged", "former", "former", "edited", "bare", "silent", "converged", "in-use")
 """What the hosts are, in turn."""
@@ -66,8 +69,9 @@ def documents(rng: random.Random) -> Iterator[dict[str, Any]]:
     """A spec a host."""
     large = yaml.safe_load((ROOT / "inventory/dual-gpu-256k.yml").read_text().replace(": unlocked", f": {SHA256}"))
     small = yaml.safe_load((ROOT / "inventory/demo.yml").read_text())
-    # Without a driver: its repository's key would have to be pinned, and what is measured does not depend on it.
-    del large["driver"], large["engine"]["patches"]
+    large["driver"] |= {"key": KEY.name, "key-fingerprint": KEY_FINGERPRINT}
+    # Patches would have to be there, each with its hash; what is measured does not depend on them.
+    del large["engine"]["patches"]
     for number in range(HOSTS):
         spec = json.loads(json.dumps(small if number % 2 else large))
         spec |= {"host": f"host-{number:04}", "labels": {"room": f"room-{number % ROOMS}"}}
@@ -86,6 +90,7 @@ def write_project(root: Path, rng: random.Random) -> None:
     write_sidecar(big_models.header_of(big_models.qwen35_27b()), SHA256, root / "headers")
     for path in (ROOT / "headers").iterdir():
         (root / "headers" / path.name).write_bytes(path.read_bytes())
+    (root / KEY.name).write_bytes(KEY.read_bytes())
     (inventory / "fleet.yml").write_text(FLEET)
     for spec in documents(rng):
         (inventory / f"{spec['host']}.yml").write_text(yaml.safe_dump(spec, sort_keys=False))
