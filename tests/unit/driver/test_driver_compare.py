@@ -13,6 +13,7 @@ from llamarig.compare import Action, compare
 from llamarig.compare.driver import without_module
 from llamarig.converge.decide import decide
 from llamarig.render import driver as rendered
+from llamarig.render.wanted import UNITS
 from tests.support.compare.cases import Case
 from tests.support.compare.driver_case import driver_case
 from tests.support.compare.driver_seen import KERNEL
@@ -146,6 +147,20 @@ def test_a_planted_difference_gives_its_own_action(case: Case, name: str) -> Non
     found = actions(case)
     assert [action.subject for action in found] == [subject]
     assert words in found[0].reason
+
+
+def test_a_nodes_unit_that_was_not_confined_is_one_file_and_no_service_restarts(case: Case) -> None:
+    assert case.wanted.driver is not None
+    path = f"{UNITS}/{rendered.NODES}"
+    [unit] = [file for file in case.wanted.driver.files if file.path == path]
+    head, _, rest = unit.content.partition("# Confinement")
+    former = head + rest[rest.index("[Install]") :]
+    assert "RestrictNamespaces" not in former
+    case.observed["driver"]["files"][path]["sha256"] = replace(unit, content=former).sha256
+    decision = decide(case.wanted.to_json(), case.observed)
+    assert decision.todo == {"driver": [path]}
+    assert [action.reason for action in decision.actions] == ["differs from what the spec renders"]
+    assert decision.restarts == decision.stuck == ()
 
 
 def test_a_package_apart_has_a_version_of_its_own(case: Case) -> None:

@@ -13,6 +13,7 @@ from llamarig.render.openpgp import KeyFormatError, armoured, binary, fingerprin
 from llamarig.render.wanted import WantedDriver
 from llamarig.spec.unbuilt import refused_by_apply
 from tests.support.docs.refusals import spec_of
+from tests.support.rendering.systemd_reader import settings, values
 
 KEY = Path(__file__).resolve().parents[2] / "fixtures/driver/repository-key.asc"
 FINGERPRINT = "D39629B7EE82DFA92138EF496F58C3EEA7EA0732"
@@ -118,6 +119,70 @@ def test_the_nodes_are_made_before_every_service(root: Path) -> None:
     assert "\nBefore=llama-" in unit
     assert "\nAfter=systemd-modules-load.service\n" in unit
     assert "nvidia-modprobe -c 0 -u" in unit
+
+
+HINDERS_NODES = (
+    "DeviceAllow",
+    "DevicePolicy",
+    "NoNewPrivileges",
+    "PrivateDevices",
+    "PrivateNetwork",
+    "PrivateTmp",
+    "PrivateUsers",
+    "ProtectClock",
+    "ProtectKernelLogs",
+    "ProtectKernelModules",
+    "ProtectKernelTunables",
+    "ProtectProc",
+    "UMask",
+    "User",
+)
+"""Settings that take devices, modules, /proc or rights from what makes the nodes, or may."""
+LOADS = {
+    "SYS_MODULE",
+    "MKNOD",
+    "CHOWN",
+    "FOWNER",
+    "FSETID",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "SYS_ADMIN",
+    "SYS_RAWIO",
+}
+CALLS = ("@module", "@raw-io", "@privileged", "@resources", "@mount")
+
+
+def hindrances(unit: str) -> set[str]:
+    """What in a unit may keep modprobe, its install lines or mknod from their work."""
+    found = {setting.key for setting in settings(unit)} & set(HINDERS_NODES)
+    for value in values(unit, "CapabilityBoundingSet"):
+        names = {name.removeprefix("~").removeprefix("CAP_") for name in value.split()}
+        found |= names & LOADS if value.startswith("~") else LOADS - names
+    for value in values(unit, "SystemCallFilter"):
+        found |= {call for call in CALLS if call in value} if value.startswith("~") else {value}
+    found |= {value for value in values(unit, "ProtectSystem") if value == "strict"}
+    return found
+
+
+def test_what_confines_the_nodes_unit_leaves_modules_and_nodes_alone(root: Path) -> None:
+    unit = content(render(KEYED, root), f"/etc/systemd/system/{rendered.NODES}")
+    assert values(unit, "ProtectSystem") == ["full"]
+    assert hindrances(unit) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("PrivateDevices=yes", {"PrivateDevices"}),
+        ("ProtectSystem=strict", {"strict"}),
+        ("CapabilityBoundingSet=~CAP_MKNOD CAP_LEASE", {"MKNOD"}),
+        ("CapabilityBoundingSet=", LOADS),
+        ("SystemCallFilter=~@module @clock", {"@module"}),
+        ("SystemCallFilter=@system-service", {"@system-service"}),
+    ],
+)
+def test_a_setting_that_hinders_modules_or_nodes_is_seen(line: str, found: set[str]) -> None:
+    assert hindrances(f"[Service]\n{line}\n") == found
 
 
 def test_an_upgrade_at_night_passes_the_driver_by(root: Path) -> None:
