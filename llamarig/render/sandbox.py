@@ -155,7 +155,7 @@ def _own(address: str) -> str:
 def _home(needs: Needs) -> list[Directive]:
     home, temporary = _below(needs.models_dir, _HOMES), _below(needs.models_dir, _TEMPORARY)
     if home and needs.gpu and not (needs.socket or needs.loopback or needs.allow):
-        # It would be the one kind of unit above the exposure that every unit has to stay below.
+        # It would be the one kind of unit above the exposure that every server has to stay below.
         raise RigError(
             what=f"a service on {needs.address} is open to any network while models-dir is below {needs.models_dir}",
             why="home directories cannot be hidden from it completely then, which is too much for an open server",

@@ -17,9 +17,9 @@ from llamarig.compare.power import SLEEP_TARGETS
 from llamarig.render.power import SERVICE, STATE_FILE, TIMER
 from tests.support.power.bench import BLACKWELL
 from tests.support.power.host import describe, given_back, limit, play, prepare, world
+from tests.support.rendering.kinds import BAR
 
 UNITS = "/etc/systemd/system"
-BAR = 1.2
 
 
 @pytest.fixture(scope="module")

@@ -20,12 +20,11 @@ from llamarig.render.sandbox import UNPROVEN_ON_GPU
 from llamarig.render.wanted import Wanted
 from tests.golden.cases import HERE, SPECS, wanted_of
 from tests.support.rendering.composed import changed, plan_of, spec_of, with_argv
-from tests.support.rendering.kinds import units
+from tests.support.rendering.kinds import BAR, bar, units
 
 KEY = "a-key-of-32-characters-for-tests"
 ALPHABET = " \t\n\r\"'\\%$;#{}[]()=-@:+!|&<>*?~`^,./azAZ09nxuUé\u00df\u00a0\u2028漢😀\x01\x1b\x7f"
 STAND_IN = Path(__file__).resolve().parents[1] / "support" / "rendering" / "stand_in_server.py"
-BAR = 1.2
 MANY_PAUSES = 1.0
 """Seconds in which a unit that is tried again every 20 ms has been tried many times."""
 
@@ -113,7 +112,7 @@ def score(host: Host, content: str) -> float:
 
 @pytest.mark.parametrize("kind", units())
 def test_every_kind_of_unit_is_confined(bare: Host, kind: str) -> None:
-    assert score(bare, units()[kind]) <= BAR
+    assert score(bare, units()[kind]) <= bar(kind)
 
 
 def test_a_unit_that_lost_a_directive_scores_worse(bare: Host) -> None:
