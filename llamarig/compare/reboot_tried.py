@@ -4,12 +4,16 @@ never loads, would reboot again each night. Pure: nothing is touched here."""
 from __future__ import annotations
 
 import hashlib
+import re
 
 from llamarig.compare.text import printable
 from llamarig.compare.view import View, as_map, as_text
 
 NOTE = "/var/lib/llamarig/reboot.json"
 """Written by rig_boot before a reboot (plugins/module_utils/rig_reboot_note.py)."""
+
+TRIES = 2
+"""Power that fails while a kernel comes up looks like a kernel that hangs: one failure proves nothing, two do."""
 
 
 def purpose(view: View, kernel: str) -> dict[str, str]:
@@ -27,19 +31,22 @@ def purpose(view: View, kernel: str) -> dict[str, str]:
 
 
 def in_vain(view: View, kernel: str) -> str:
-    """Why another reboot into ``kernel`` would bring no more than the last one, and what to do; empty where none was
-    made for the same, or the host has not booted since."""
+    """Why another reboot into ``kernel`` would bring no more than the last ones, and what to do; empty where fewer than
+    :data:`TRIES` were made for the same, or the host has not booted since."""
     noted, wanted = view.part("driver", "reboot-tried"), purpose(view, kernel)
     boots = as_text(noted.get("boot-id")), as_text(view.observed.get("boot-id"))
     if not wanted or not all(boots) or boots[0] == boots[1]:
         return ""
     if any(noted.get(key) != value for key, value in wanted.items()):
         return ""
+    tries = as_text(noted.get("tries")) or ""
+    if not (re.fullmatch("[1-9][0-9]{0,3}", tries, re.ASCII) and int(tries) >= TRIES):
+        return ""
     return (
-        f"a reboot for just this was made at {printable(noted.get('at'), 40)}, and it is needed all the same; "
-        f"`llamarig doctor {view.wanted.host}` tells more. With the cause mended, remove {NOTE} on the host, and it is "
+        f"{tries} reboots were made for just this, the last at {printable(noted.get('at'), 40)}, and it is needed all "
+        f"the same; `llamarig doctor {view.wanted.host}` tells more. With the cause mended, remove {NOTE} on the host, and it is "
         "tried again; another kernel, driver or package is tried by itself"
     )
 
 
-__all__ = ["NOTE", "in_vain", "purpose"]
+__all__ = ["NOTE", "TRIES", "in_vain", "purpose"]

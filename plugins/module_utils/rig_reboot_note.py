@@ -6,6 +6,7 @@ Standard library only. rig_boot writes the note, the observer reads it, llamarig
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,20 @@ from ansible.module_utils.rig_system import boot_id
 NOTE = "/var/lib/llamarig/reboot.json"
 PURPOSE = ("kernel", "module", "packages")
 """What a reboot is to bring: the kernel that boots, version and flavour of the module, a hash over the packages."""
-_TOLD = ("at", "boot-id", *PURPOSE)
+_TOLD = ("at", "boot-id", "tries", *PURPOSE)
 _LARGEST = 1 << 14
 
 
 def write_note(purpose: dict[str, Any], root: str = "") -> None:
-    """Note what the reboot that follows is for, when it was begun, and the boot that it ends."""
+    """Note what the reboot that follows is for, how often one was made for it, when, and the boot that it ends."""
     told = {key: str(purpose.get(key, "")) for key in PURPOSE}
+    known = read_note(root)
+    again = known is not None and all(known[key] == told[key] for key in PURPOSE)
+    tries = int(known["tries"]) + 1 if again and known["boot-id"] != boot_id(root) else 1
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     place = Path(root + NOTE)
     place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    text = json.dumps({"schema": 1, "at": now, "boot-id": boot_id(root), **told}) + "\n"
+    text = json.dumps({"schema": 1, "at": now, "boot-id": boot_id(root), "tries": str(tries), **told}) + "\n"
     write_whole(place, text.encode(), 0o644)
 
 
@@ -46,5 +50,7 @@ def read_note(root: str = "") -> dict[str, str] | None:
     except UnusualFileError:
         return None
     if not isinstance(told, dict) or not all(isinstance(told.get(key), str) for key in _TOLD):
+        return None
+    if not re.fullmatch("[1-9][0-9]{0,3}", told["tries"], re.ASCII):
         return None
     return {key: told[key] for key in _TOLD}

@@ -1,4 +1,4 @@
-"""A reboot that was made and did not bring what it was for is not made a second time by itself."""
+"""A reboot that did not bring what it was for is made once more by itself, and no third time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from llamarig.compare.reboot import Policy, decide_reboot
-from llamarig.compare.reboot_tried import NOTE, in_vain, purpose
+from llamarig.compare.reboot_tried import NOTE, TRIES, in_vain, purpose
 from llamarig.compare.state import state_of
 from llamarig.compare.view import View
 from tests.support.compare.cases import Case
@@ -24,7 +24,8 @@ noted = part("rig_reboot_note")
 VERSION = "610.57.04"
 NEWER = "6.12.120+deb13-amd64"
 IDLE: dict[str, Any] = {"users": [], "services": {}}
-BEFORE, SINCE = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
+BEFORE, SINCE, THIRD = (f"00000000-0000-4000-8000-00000000000{last}" for last in "abc")
+NO_COUNT = '{"at": "t", "boot-id": "b", "kernel": "k", "module": "m", "packages": "p", "tries": "many"}'
 Change = Callable[[dict[str, Any]], Any]
 
 
@@ -56,16 +57,17 @@ def reboot(case: Case, root: Path, *, boots: bool = True) -> None:
     assert boot.note(root, "try", decided.to_json()["purpose"]) is True
     case.observed["driver"]["reboot-tried"] = noted.read_note(str(root))
     if boots:
-        case.observed["boot-id"] = SINCE
+        case.observed["boot-id"] = SINCE if case.observed["boot-id"] == BEFORE else THIRD
 
 
 def test_a_kernel_that_hung_is_not_tried_every_night(case: Case, tmp_path: Path) -> None:
-    # The power was cut, and the former kernel runs again.
+    # The power was cut, and the former kernel runs again: once it may have failed by itself.
+    reboot(case, tmp_path)
     reboot(case, tmp_path)
     decided = decide(case)
     assert decided.verdict == "refused"
     (why,) = decided.why
-    assert why.startswith("a reboot for just this was made at 20")
+    assert why.startswith("2 reboots were made for just this, the last at 20")
     assert f"remove {NOTE} on the host" in why
     assert "llamarig doctor demo" in why
 
@@ -74,12 +76,29 @@ def test_a_module_that_never_loads_is_not_booted_for_again(case: Case, tmp_path:
     del case.observed["driver"]["kernels"][NEWER]
     case.observed["driver"].update({"loaded": "", "open": False})
     reboot(case, tmp_path)
+    reboot(case, tmp_path)
     assert decide(case).verdict == "refused"
     assert decide(case).needed == (f"no NVIDIA module is loaded, wanted {VERSION}",)
 
 
+def test_power_that_failed_while_it_came_up_is_no_proof(case: Case, tmp_path: Path) -> None:
+    reboot(case, tmp_path)
+    assert decide(case).verdict == "now"
+    assert in_vain(view(case), NEWER) == ""
+
+
 def test_a_reboot_that_did_not_come_to_pass_is_none(case: Case, tmp_path: Path) -> None:
-    reboot(case, tmp_path, boots=False)
+    for _ in range(TRIES + 1):
+        reboot(case, tmp_path, boots=False)
+    assert decide(case).verdict == "now"
+    assert case.observed["driver"]["reboot-tried"]["tries"] == "1"
+
+
+def test_what_changed_is_counted_from_the_first(case: Case, tmp_path: Path) -> None:
+    reboot(case, tmp_path)
+    CHANGES["a third kernel"](case.observed["driver"])
+    reboot(case, tmp_path)
+    assert case.observed["driver"]["reboot-tried"]["tries"] == "1"
     assert decide(case).verdict == "now"
 
 
@@ -95,6 +114,8 @@ CHANGES: dict[str, Change] = {
 @pytest.mark.parametrize("name", sorted(CHANGES))
 def test_what_changed_since_makes_it_another_reboot(case: Case, tmp_path: Path, name: str) -> None:
     reboot(case, tmp_path)
+    reboot(case, tmp_path)
+    assert decide(case).verdict == "refused"
     CHANGES[name](case.observed["driver"])
     assert decide(case).verdict == "now"
 
@@ -125,13 +146,27 @@ def test_what_is_no_note_stands_against_nothing(case: Case, seen: Any) -> None:
 
 def test_a_note_cannot_steer_a_terminal(case: Case) -> None:
     case.observed["boot-id"] = SINCE
-    case.observed["driver"]["reboot-tried"] = {**purpose(view(case), NEWER), "boot-id": BEFORE, "at": "\x1b[2J"}
+    case.observed["driver"]["reboot-tried"] = {
+        **purpose(view(case), NEWER),
+        "boot-id": BEFORE,
+        "at": "\x1b[2J",
+        "tries": "2",
+    }
     assert "\x1b" not in decide(case).why[0]
+
+
+@pytest.mark.parametrize("tries", [None, 2, "", "0", "-2", "02", "two", "\u0662", "9" * 5000])
+def test_a_count_that_is_none_stands_against_nothing(case: Case, tries: Any) -> None:
+    case.observed["boot-id"] = SINCE
+    case.observed["driver"]["reboot-tried"] = {**purpose(view(case), NEWER), "boot-id": BEFORE, "tries": tries}
+    assert decide(case).verdict == "now"
 
 
 def test_status_tells_of_it(case: Case, tmp_path: Path) -> None:
     told = state_of(case.wanted, case.observed)["reboot"]
     assert told == {"needed": [f"kernel {KERNEL} runs and {NEWER} is installed"], "in-vain": ""}
+    reboot(case, tmp_path)
+    assert state_of(case.wanted, case.observed)["reboot"] == told
     reboot(case, tmp_path)
     assert state_of(case.wanted, case.observed)["reboot"]["in-vain"] == decide(case).why[0]
     case.observed["kernel"] = NEWER
@@ -154,7 +189,7 @@ def test_nothing_is_noted_without_a_purpose(tmp_path: Path) -> None:
     assert noted.read_note(str(tmp_path)) is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"at": 7}', "x" * (1 << 15), "[" * 5000])
+@pytest.mark.parametrize("text", [NO_COUNT, "", "[]", "{}", '{"at": 7}', "x" * (1 << 15), "[" * 5000])
 def test_a_file_of_another_form_is_no_note(tmp_path: Path, text: str) -> None:
     place = tmp_path / NOTE.lstrip("/")
     place.parent.mkdir(parents=True)
