@@ -223,7 +223,7 @@ def reboot_in_vain(bundle: Bundle) -> Iterator[Diagnosis]:
             f"a reboot was made at {show(text(note, 'at'), 40)}, and {', '.join(lacks)}",
             "the new kernel did not come up and the former one was booted again, or the module cannot be loaded",
             "see `journalctl --list-boots` and `journalctl -k -b N` of the boots since; mend the cause, or remove that "
-            "kernel, and remove /var/lib/llamarig/reboot.json: `llamarig rebuild` tries the same twice and no third time",
+            "kernel, and remove /var/lib/llamarig/reboot.json: `llamarig rebuild` tries the same no third time",
             "",
         )
 
