@@ -44,8 +44,8 @@ def in_vain(view: View, kernel: str) -> str:
         return ""
     return (
         f"{tries} reboots were made for just this, the last at {printable(noted.get('at'), 40)}, and it is needed all "
-        f"the same; `llamarig doctor {view.wanted.host}` tells more. With the cause mended, remove {NOTE} on the host, and "
-        "it is tried again; another kernel, driver or package is tried by itself"
+        f"the same; `llamarig doctor {view.wanted.host}` tells more. With the cause mended, remove {NOTE} on the "
+        "host, and it is tried again; another kernel, driver or package is tried by itself"
     )
 
 
