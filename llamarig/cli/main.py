@@ -34,7 +34,6 @@ VERBS: dict[str, str] = {
     "rebuild": "Say what changed, redo what follows, and reboot where that is needed and allowed.",
     "mirror": "Collect what hosts need into a directory, for a site without internet access.",
     "rollback": "Switch a host back to its former release.",
-    "gc": "Remove from hosts what nobody needs any more: old releases, models, half downloads.",
     "rollout": "Bring a fleet to its specs in waves, stop on the first bad sign, and go back.",
     "doctor": "Say what is wrong with a machine, a saved bundle or a pasted error, and what to do.",
     "model": "Look into a GGUF file.",
@@ -44,7 +43,7 @@ VERBS: dict[str, str] = {
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FIRST = {"-C": "--project", "--project": "--project", "--overlay": "--overlay"}
 """Options of the whole command, by every way to write them."""
-UNBUILT = ("logs", "bench", "tune", "remove", "keys")
+UNBUILT = ("logs", "bench", "tune", "gc", "remove", "keys")
 """Verbs that the design names and this version does not have."""
 
 

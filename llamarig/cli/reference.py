@@ -31,7 +31,6 @@ EXITS: dict[str, str] = {
     "mirror": "1 packages of a system have never been collected; 2 a spec has an error, or a pinned content is another"
     "; 3 something could not be fetched, or a host not asked",
     "rollback": "2 refused before anything was touched; 3 a host failed, or has no former state",
-    "gc": "2 refused before anything was touched; 3 a host failed, cannot be judged, or something could not be removed",
     "rollout": "1 hosts were left for later, or `plan` found something to do; 2 a host's spec is refused, or everything"
     " was before anything was touched"
     "; 3 a host failed or was rolled back, the rollout stopped, or `plan` found a host silent",

@@ -65,7 +65,7 @@ _PREFIX = re.compile(
 """What Ansible says before ssh's own words."""
 _FIX = re.compile(r"(?:\A|\n)[ \t]*fix: ")
 _AGAIN = "mend what is said above, then run the same command again; what was finished is not done again"
-_TOLD = {"fail", "rig_decide", "rig_gc"}
+_TOLD = {"fail", "rig_decide"}
 """Actions that say in their first line what is wrong, whatever their task is called."""
 
 

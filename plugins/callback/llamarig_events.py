@@ -23,7 +23,6 @@ RETURNED = {
     "rig_boot",
     "rig_debs",
     "rig_doctor",
-    "rig_gc",
     "rig_idle",
     "rig_observe",
     "rig_decide",

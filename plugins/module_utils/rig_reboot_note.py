@@ -25,9 +25,9 @@ _LARGEST = 1 << 14
 def write_note(purpose: dict[str, Any], root: str = "") -> None:
     """Note what the reboot that follows is for, how often one was made for it, when, and the boot that it ends."""
     told = {key: str(purpose.get(key, "")) for key in PURPOSE}
-    known = read_note(root)
-    again = known is not None and all(known[key] == told[key] for key in PURPOSE)
-    tries = int(known["tries"]) + 1 if again and known["boot-id"] != boot_id(root) else 1
+    known = read_note(root) or {}
+    again = all(known.get(key) == told[key] for key in PURPOSE) and known["boot-id"] != boot_id(root)
+    tries = int(known["tries"]) + 1 if again else 1
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     place = Path(root + NOTE)
     place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -100,7 +100,7 @@ def test_a_playbook_that_is_not_there_says_so() -> None:
     assert "could not be found" in run.messages
 
 
-@pytest.mark.parametrize("name", ["site", "rollback", "verify", "drift", "observe", "gc"])
+@pytest.mark.parametrize("name", ["site", "rollback", "verify", "drift", "observe"])
 def test_every_playbook_parses(name: str) -> None:
     import os
     import subprocess

@@ -11,7 +11,6 @@ import pytest
 
 from llamarig.compare import probe_list
 from tests.support.compare.cases import wanted_state
-from tests.support.gc_tree import made
 from tests.support.observe.load import module, part
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/contracts.md").read_text(encoding="utf-8")
@@ -56,21 +55,9 @@ def test_the_entries_of_files_credentials_and_the_lock(tmp_path: Path) -> None:
     assert set(next(iter(page["releases"].values()))) == set(store.release(str(release), files.Hasher()))
 
 
-@pytest.mark.parametrize("heading", ["Probe list", "Observed state", "Probed state", "Listing", "Record"])
+@pytest.mark.parametrize("heading", ["Probe list", "Observed state", "Probed state", "Record"])
 def test_every_document_is_valid_json(heading: str) -> None:
     assert shown(heading)
-
-
-def test_the_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = made(tmp_path, monkeypatch)
-    tree.write("former.json", {"release": "x", "files": []})
-    page, seen = shown("Listing"), tree.listed()
-    assert set(page) == set(seen)
-    assert set(page["things"][0]) == set(seen["things"][0])
-    assert set(page["names"]) == set(seen["names"])
-    assert [set(page["names"][name]) for name in ("record", "former")] == [
-        set(seen["names"][name]) for name in ("record", "former")
-    ]
 
 
 def test_a_key_that_nobody_gives_would_be_seen() -> None:

@@ -145,7 +145,7 @@ def test_abort_asks_a_rollout_that_runs(project: Path) -> None:
     assert control.asked(places.find(project, None)) == ""
 
 
-WHOLE_FLEET = [("apply",), ("rebuild",), ("rollback",), ("gc",), ("drift", "--fix")]
+WHOLE_FLEET = [("apply",), ("rebuild",), ("rollback",), ("drift", "--fix")]
 
 
 @pytest.mark.parametrize("verb", WHOLE_FLEET, ids=" ".join)
