@@ -98,6 +98,11 @@ class Project:
         raise RigError(what=f"no spec names the host {name!r}", where=str(self.root), fix=fix)
 
 
+def is_project(root: Path) -> bool:
+    """Whether :func:`load_project` would look at any file there."""
+    return (root / INVENTORY).is_dir() or any(root.glob(f"*{SUFFIX}"))
+
+
 def load_project(root: Path, overlay: Overlay | None = None) -> Project:
     """All specs of a project: ``inventory/**/*.yml`` when that folder exists, else ``*.yml`` in ``root``.
 

@@ -79,7 +79,7 @@ def holder(root: Path) -> dict[str, Any] | None:
     ``who`` ``from`` ``pid`` ``since``, and the ``verb`` of a rollout or another ``command``.
     """
     try:
-        descriptor = os.open(root / DIRECTORY / _FILE, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(root / DIRECTORY / _FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:

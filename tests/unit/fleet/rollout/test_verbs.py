@@ -195,6 +195,29 @@ def test_the_fleet_s_holder_is_named_and_drives_no_rollout(project: Path, capsys
     assert "`apply --all` of" in said
 
 
+@pytest.mark.parametrize("verb", WHOLE_FLEET, ids=" ".join)
+def test_nothing_is_made_where_no_project_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: tuple[str, ...]
+) -> None:
+    assert rig(tmp_path, *verb, "--all", "--yes") == 2
+    assert "a file cannot be used" not in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_holder_is_seen_where_nobody_may_write(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = os.open
+
+    def read_only(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if str(path).endswith("rollouts/lock") and flags & (os.O_RDWR | os.O_WRONLY):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return really(path, flags, *rest, **named)
+
+    with fleet_lock(project, "start"):
+        monkeypatch.setattr(os, "open", read_only)
+        assert (holder(project) or {}).get("verb") == "start"
+    assert holder(project) is None
+
+
 def test_a_project_in_which_nobody_may_write_can_still_be_applied(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
