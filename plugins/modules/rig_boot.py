@@ -7,22 +7,24 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.rig_disk import write_whole
 from ansible.module_utils.rig_nvidia import KERNELS, proven_kernels
-from ansible.module_utils.rig_reboot_note import forget_note, write_note
+from ansible.module_utils.rig_reboot_note import forget_note, read_note, write_note
 
 DOCUMENTATION = r"""
 module: rig_boot
 short_description: Choose the kernel of the next boot in GRUB
 description:
   - C(try) makes the running kernel GRUB's default and the named one the choice of the next boot alone, so that a
-    machine that does not come up boots the last good kernel when its power is cut. C(keep) makes the running kernel
-    the default, after a boot that was proven. C(choose) makes the named one the default, in a rollback. C(forget) takes
-    away all that the others wrote, so that GRUB and apt choose by themselves again.
+    machine that does not come up boots the last good kernel when its power is cut. Where the running kernel is itself
+    one whose boot was tried and never proven, the default is the one that was proven last. C(keep) makes the running
+    kernel the default, after a boot that was proven. C(choose) makes the named one the default, in a rollback.
+    C(forget) takes away all that the others wrote, so that GRUB and apt choose by themselves again.
   - Where GRUB does not decide (no /boot/grub/grub.cfg), nothing is chosen, and C(chooses) is false.
   - The kernel that was proven last and the one before it are written down, and apt's autoremove takes neither away.
   - C(try) also notes what the reboot is for, so that one that does not bring it is not made again and again; the other
@@ -148,18 +150,32 @@ def _chosen(root: Path) -> str:
     return next((line.partition("=")[2] for line in text.splitlines() if line.startswith("saved_entry=")), "")
 
 
+def last_good(root: Path, kernel: str, known: Collection[str]) -> tuple[str, bool]:
+    """What boots when a try of ``kernel`` fails, and whether it counts as proven: the running kernel, unless it is
+    itself one that was tried and not proven (its module is missing, say) while another one was. ``known``: to GRUB;
+    empty where that does not decide."""
+    place, running = str(root).rstrip("/"), os.uname().release
+    proven = proven_kernels(place)
+    tried = kernel == running or (read_note(place) or {}).get("kernel") == running
+    if running in proven or not (proven and tried):
+        return running, True
+    good = next((name for name in proven if not known or name in known), "")
+    return good or running, bool(good)
+
+
 def choose(module: Any, root: Path, operation: str, kernel: str) -> dict[str, Any]:
     """Carry it out; fails when GRUB decides and knows no entry for a kernel."""
-    running = os.uname().release
-    default = kernel if operation == "choose" else running
     config = _config(root)
     known = entries(config)
+    # What a rollback chooses was proven before, and is so again only once it runs.
+    default, proven = (kernel, False) if operation == "choose" else (os.uname().release, True)
+    if operation == "try":
+        default, proven = last_good(root, kernel, known)
     asked = [default, kernel] if operation == "try" else [default]
     missing = [name for name in asked if config and name not in known]
     if missing:
         module.fail_json(msg=f"GRUB has no entry for kernel {missing[0]}; run `update-grub` on the host and look why")
-    # What a rollback chooses was proven before, and is so again only once it runs.
-    changed = remember(root, default, proven=operation != "choose")
+    changed = remember(root, default, proven=proven)
     if not config:
         return {"changed": changed, "chooses": False, "default": ""}
     if _write_setting(root / SETTING):

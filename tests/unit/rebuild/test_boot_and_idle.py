@@ -176,6 +176,62 @@ def test_the_last_good_kernels_are_written_down_and_kept_from_autoremove(root: P
     assert r"99\.1\.0\+deb13-amd64" in guard.read_text()
 
 
+def proven(root: Path, *names: str) -> Path:
+    place = root / "var/lib/llamarig/kernels.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({"schema": 1, "proven": names}))
+    return place
+
+
+def noted(root: Path, kernel: str) -> None:
+    """A try of a kernel that nobody has proven since."""
+    boot.write_note({"kernel": kernel, "module": "1 open", "packages": "x"}, str(root))
+
+
+GOOD = "6.1.0-2-amd64"
+
+
+@pytest.mark.parametrize("kernel", [RUNNING, NEWER])
+def test_a_kernel_whose_boot_was_not_proven_becomes_no_default(root: Path, kernel: str) -> None:
+    (root / "boot/grub/grub.cfg").write_text(GRUB.replace(f"-{NEWER}-recovery-", f"-{GOOD}-advanced-"))
+    kernels = proven(root, "5.0", GOOD)
+    noted(root, RUNNING)
+    host = Module()
+    entry = f"gnulinux-advanced-{UUID}>gnulinux-{GOOD}-advanced-{UUID}"
+    assert boot.choose(host, root, "try", kernel)["default"] == entry
+    assert ["grub-set-default", entry] in host.commands
+    assert host.commands[-1] == ["grub-reboot", f"gnulinux-advanced-{UUID}>gnulinux-{kernel}-advanced-{UUID}"]
+    assert RUNNING not in json.loads(kernels.read_text())["proven"]
+    # Proven in the end, it is the default.
+    boot.choose(Module(), root, "keep", "")
+    assert json.loads(kernels.read_text())["proven"] == [RUNNING, GOOD]
+
+
+def test_of_proven_kernels_that_are_gone_none_is_chosen_and_none_is_added(root: Path) -> None:
+    kernels = proven(root, "5.0")
+    assert boot.choose(Module(), root, "try", RUNNING)["default"].endswith(f"gnulinux-{RUNNING}-advanced-{UUID}")
+    assert json.loads(kernels.read_text())["proven"] == ["5.0"]
+
+
+def test_without_grub_an_unproven_kernel_is_not_written_down_either(tmp_path: Path) -> None:
+    kernels = proven(tmp_path, GOOD)
+    boot.choose(Module(), tmp_path, "try", RUNNING)
+    assert json.loads(kernels.read_text())["proven"] == [GOOD]
+
+
+@pytest.mark.parametrize("before", [(), (RUNNING, GOOD)])
+def test_the_running_kernel_is_the_last_good_one_of_a_first_try(root: Path, before: tuple[str, ...]) -> None:
+    kernels = proven(root, *before)
+    assert boot.choose(Module(), root, "try", RUNNING)["default"].endswith(f"gnulinux-{RUNNING}-advanced-{UUID}")
+    assert json.loads(kernels.read_text())["proven"][0] == RUNNING
+
+
+def test_a_kernel_that_somebody_booted_himself_is_a_good_one(root: Path) -> None:
+    kernels = proven(root, GOOD)
+    assert boot.choose(Module(), root, "try", NEWER)["default"].endswith(f"gnulinux-{RUNNING}-advanced-{UUID}")
+    assert json.loads(kernels.read_text())["proven"] == [RUNNING, GOOD]
+
+
 def session(place: Path, name: str, **fields: Any) -> None:
     """As systemd-logind writes /run/systemd/sessions (login/logind-session.c, session_save)."""
     told = {"UID": 1000, "USER": "anna", "ACTIVE": 1, "STATE": "active", "CLASS": "user", "TTY": "pts/0", "LEADER": 7}
