@@ -11,6 +11,7 @@ from llamarig.fleet.rollout.log import Log, words
 
 _ASKED = "asked for"
 _SINCE = "it was changed again after this rollout, by run {run}: going back would undo that instead"
+_KEPT = "this rollout changed nothing of it that a way back restores (a driver stays)"
 _NOTHING = "it ran nothing before this rollout, so there is nothing to go back to"
 
 
@@ -90,4 +91,8 @@ def _why_not(known: state.HostState, seen: Seen) -> str:
         return _NOTHING
     if seen.run != known.run and not known.between:
         return _SINCE.format(run=seen.run or "unknown")
+    # Whatever alters release or files makes another former state. The run of its record will not do for this: that of a
+    # host that was rolled back is none of a state.
+    if not known.between and known.former_run is not None and (seen.former_run or "") == known.former_run:
+        return _KEPT
     return ""

@@ -86,6 +86,7 @@ _HOST: dict[str, _Check] = {
     "from-release": _MAYBE,
     "run": _MAYBE,
     "before-run": _MAYBE,
+    "former-run": _TEXT,
     "checks": _CHECKS,
     "seconds": _NUMBER,
     "actions": _COUNT,

@@ -329,7 +329,12 @@ class Machine:
             made = state.MADE if known.reboot == state.BEGUN and not seen.waits else None
             return self._log.host(name, state.APPLYING, reboot=made)
         return self._log.host(
-            name, state.APPLYING, actions=seen.actions, from_release=seen.release, before_run=seen.run
+            name,
+            state.APPLYING,
+            actions=seen.actions,
+            from_release=seen.release,
+            before_run=seen.run,
+            former_run=seen.former_run or "",
         )
 
     def _judge(self, name: str, result: Result, after: Seen | None) -> Record:

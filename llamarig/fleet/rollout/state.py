@@ -49,6 +49,7 @@ _KEPT = {
     "to-release": "to_release",
     "run": "run",
     "before-run": "before_run",
+    "former-run": "former_run",
     "checks": "checks",
     "seconds": "seconds",
     "actions": "actions",
@@ -73,6 +74,8 @@ class HostState:
     """The run of llamarig that the host's record names since it was done."""
     before_run: str | None = None
     """The one that its record named before."""
+    former_run: str | None = None
+    """The run of the state that it would have gone back to before; empty without one, None where that was not told."""
     checks: dict[str, Any] = field(default_factory=dict)
     """``passed``, ``of``, and the names of those that ``failed``."""
     seconds: float | None = None

@@ -30,6 +30,8 @@ class Machinery:
     run: str = "run-0"
     former: tuple[str, str] | None = None
     """Release and run of the state that it would go back to."""
+    proven: str = ""
+    """The run of the state that it is in, where its record names another: it was rolled back to it."""
     half: bool = False
     """In the middle of a change."""
     reachable: bool = True
@@ -174,7 +176,7 @@ class Fleet:
             return Result(error=trouble("Prove failed"), checks={"passed": 1, "of": 2, "failed": ["answer"]})
         if host.half:
             if host.release != self.wanted:
-                host.former = (host.release, host.run)
+                host.former, host.proven = (host.release, host.proven or host.run), ""
             host.release, host.run, host.half = self.wanted, run, False
         return Result(checks={"passed": 2, "of": 2, "failed": []}, changed=3, run=host.run, release=host.release)
 

@@ -221,6 +221,49 @@ def test_a_way_back_takes_the_last_first_and_leaves_what_changed_since(tmp_path:
     assert hosts.hosts["b"].release == "new"
 
 
+def test_a_way_back_undoes_no_change_from_before_where_this_one_altered_the_driver_alone(tmp_path: Path) -> None:
+    """Nothing of what it keeps differs, so the way back of the host is still that of the change before."""
+    hosts = Fleet(
+        {
+            "a": Machinery(release="new", module="1", run="run-b", former=("new", "run-a")),
+            "b": Machinery(release="new", module="1", run="run-b"),
+            "c": Machinery(former=("older", "run-a"), run="run-b"),
+        },
+        driver="2",
+    )
+    place = tmp_path / "r"
+    drive(place, hosts, (1, 2))
+    assert phases(State.read(place)) == dict.fromkeys("abc", "done")
+    hosts.calls.clear()
+    log = again(place)
+    Back(log, hosts).all()
+    assert [names for what, names in hosts.calls if what == "back"] == [("c",)]
+    assert phases(log.state) == {"a": "deferred", "b": "deferred", "c": "rolled-back"}
+    for name in "ab":
+        assert "changed nothing of it that a way back restores" in log.state.hosts[name].reason
+
+
+def test_a_host_that_was_rolled_back_before_the_rollout_goes_back_to_that(tmp_path: Path) -> None:
+    hosts = Fleet({"a": Machinery(run="the-way-back", proven="run-a", former=("newer", "run-b"))})
+    place = tmp_path / "r"
+    drive(place, hosts, (1,))
+    assert hosts.hosts["a"].former == ("old", "run-a")
+    log = again(place)
+    Back(log, hosts).all()
+    assert (phases(log.state), hosts.hosts["a"].release) == ({"a": "rolled-back"}, "old")
+
+
+def test_a_journal_from_before_does_not_say_so_and_the_host_goes_back(tmp_path: Path) -> None:
+    hosts = fleet()
+    place = tmp_path / "r"
+    drive(place, hosts, (1, 3))
+    log = again(place)
+    for known in log.state.hosts.values():
+        known.former_run = None
+    Back(log, hosts).all()
+    assert phases(log.state) == dict.fromkeys("abcd", "rolled-back")
+
+
 def test_a_host_that_cannot_go_back_is_told_and_the_others_go(tmp_path: Path) -> None:
     place, hosts = tmp_path / "r", fleet()
     drive(place, hosts, (1, 3))
