@@ -24,6 +24,7 @@ OTHERWISE = (
     "what it is to become has changed since the rollout began, though its spec has not (a template, llamarig itself)"
     + _THEN
 )
+_LEFT = "it waited for a reboot, and this rollout makes none any more; its services are left as they are: see `rebuild`"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Machine:
         self._at: dict[str, float] = {}
         self._middle: set[str] = set()
         """Hosts that were in the middle when their turn came."""
+        self._by_others: set[str] = set()
+        """Hosts that waited for a reboot, and need none any more: somebody else made it."""
         self._lost = ""
         """A host that was lost while it was changed, before any other had proven the change."""
 
@@ -80,10 +83,14 @@ class Machine:
         if self._go_through(self._log.state.waves):
             self._finish()
 
-    def settle(self) -> None:
-        """Bring only those hosts to an end that a killed controller left in the middle."""
+    def settle(self, *, waiting: bool = True) -> None:
+        """Bring only those hosts to an end that a killed controller left in the middle; not those that wait for a
+        reboot without ``waiting``."""
         hosts, self._settling = self._log.state.hosts, True
-        self._survey([name for name in self._log.state.open() if hosts[name].between])
+        middle = [name for name in self._log.state.open() if hosts[name].between]
+        left = [name for name in middle if not waiting and not hosts[name].halfway]
+        self._log.tell(*(self._log.host(name, state.DEFERRED, reason=_LEFT, between=False) for name in left))
+        self._survey([name for name in middle if name not in left])
         control.clear(self._place)
         for wave in self._log.state.waves:
             while batch := [name for name in wave.hosts if name in self._left]:
@@ -294,6 +301,7 @@ class Machine:
             return
         back, failed = self._reboots.make(hosts)
         self._judge_all(failed, may_wait=False)
+        self._by_others |= {name for name in back if not self._log.state.hosts[name].reboot}
         self._change(back, rebooted=True)
 
     def _ready(self, batch: Sequence[str]) -> list[str]:
@@ -325,9 +333,11 @@ class Machine:
         if known.between:
             self._middle.add(name)
             # What it ran before the rollout was told when it was begun first. A reboot that nobody saw the end of is
-            # judged by what came up.
-            made = state.MADE if known.reboot == state.BEGUN and not seen.waits else None
-            return self._log.host(name, state.APPLYING, reboot=made)
+            # judged by what came up. One that still waits is not applied; of any other nobody knows what it runs now.
+            if known.reboot == state.WAITS and not seen.waits:
+                self._by_others.add(name)
+            over = {state.BEGUN: state.MADE, state.WAITS: ""}
+            return self._log.host(name, state.APPLYING, reboot=None if seen.waits else over.get(known.reboot))
         return self._log.host(
             name,
             state.APPLYING,
@@ -347,16 +357,16 @@ class Machine:
         }
         if result.error is None:
             # One that waited for its reboot may have been rebooted by hand, with which all was done.
-            ours = known.reboot or self._seen[name].run != known.before_run
+            ours = known.reboot or name in self._by_others or self._seen[name].run != known.before_run
             if not result.checks or (not self._seen[name].actions and not ours):
                 # Nothing was to be done any more, by what the run itself saw; or it was only proven.
                 return self._nothing(name, self._seen[name], result)
-            told["reboot"] = "" if known.reboot == state.WAITS else None
             return self._log.host(name, state.DONE, run=result.run, to_release=result.release, reason="", **told)
         reason = words(result.error)
         if result.untouched:
-            between = name in self._middle or bool(known.reboot)
-            return self._log.host(name, state.DEFERRED, reason=reason, between=between)
+            between = name in self._middle or name in self._by_others or bool(known.reboot)
+            waits = state.WAITS if name in self._by_others else None
+            return self._log.host(name, state.DEFERRED, reason=reason, between=between, reboot=waits)
         if not result.reached or (after is not None and not after.reached):
             if not self._proven():
                 self._lost = self._lost or name

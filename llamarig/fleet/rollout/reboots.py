@@ -31,7 +31,10 @@ class Reboots:
         now = [name for name in hosts if told.get(name) == "now" or (name in asking and name not in closed)]
         back = [name for name in hosts if told.get(name) == "not-needed"]
         later = [name for name in hosts if name not in {*lost, *now, *back}]
-        self._log.tell(*(self._later(name, found[name], closed.get(name, "")) for name in later))
+        self._log.tell(
+            *(self._later(name, found[name], closed.get(name, "")) for name in later),
+            *(self._log.host(name, state.APPLYING, reason="", reboot="") for name in back),
+        )
         made, failed = self._reboot(now, found)
         return [*back, *made], lost | failed
 

@@ -29,7 +29,7 @@ def may(root: Path, verb: str, name: str | None, overlay: Overlay | None = None)
             raise over(told)
         if told.status != state.ROLLING_BACK and not changed(told) and not halfway:
             raise _nothing_to_take_back(told)
-        _refuse_since(root, place, {*changed(told), *halfway})
+        _refuse_since(root, place, {*changed(told), *between})
     elif told.status in state.OVER and (verb == "abort" or not between):
         raise over(told)
     elif told.status != state.ROLLING_BACK:
@@ -97,7 +97,9 @@ def _some(names: Sequence[str]) -> str:
 
 def to_take_back(told: State) -> str:
     """What a way back is about to do, in words: which rollout, how many hosts, and their names."""
-    hosts = [*(name for name, host in told.hosts.items() if host.halfway and host.done_at is None), *changed(told)]
+    begun = told.status in (state.ROLLING_BACK, state.BACK)
+    halfway = [name for name, host in told.hosts.items() if host.halfway and host.done_at is None and not begun]
+    hosts = [*halfway, *changed(told)]
     count = "1 host goes" if len(hosts) == 1 else f"{len(hosts)} hosts go"
     return f"the rollout {told.id} is taken back: {count} back ({_some(hosts)}), and services are restarted"
 

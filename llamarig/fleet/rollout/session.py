@@ -158,11 +158,12 @@ def abort(session: Session, name: str | None) -> State:
 def rollback(session: Session, name: str | None) -> State:
     """Take back what a rollout has changed; hosts in the middle are brought to an end first.
 
-    Raises :class:`RigError` when it has changed nothing, and when a newer rollout has changed one of its hosts since.
+    One that waits for its reboot runs what it ran, and is left so. Raises :class:`RigError` when it has changed
+    nothing, and when a newer rollout has changed one of its hosts since.
     """
     with _open(session, "rollback", name) as (log, hands, place):
         if log.state.status not in (state.ROLLING_BACK, state.BACK):
-            Machine(log, hands, place, session.gate).settle()
+            Machine(log, hands, place, session.gate).settle(waiting=False)
         Back(log, hands).all()
         return log.state
 

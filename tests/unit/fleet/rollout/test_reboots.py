@@ -428,6 +428,49 @@ def test_a_way_back_leaves_what_waits_as_it_is(tmp_path: Path) -> None:
     assert (hosts.hosts["h1"].touched, hosts.hosts["h1"].rebooted) == (1, 0)
 
 
+def test_a_way_back_does_not_bring_to_its_end_what_was_rebooted_by_hand(tmp_path: Path) -> None:
+    hosts = fleet(3, h1=host(verdict="ask"))
+    first = session.start(given(tmp_path, hosts), WISH)
+    hosts.hosts["h1"].module = NEW
+    hosts.calls.clear()
+    told = session.rollback(given(tmp_path, hosts), None)
+    assert {name for _, names in hosts.calls for name in names} == {"h0", "h2"}, "those that the question names"
+    assert "2 hosts go back (h2, h0)" in refuse.to_take_back(first)
+    assert (told.hosts["h1"].phase, told.hosts["h1"].between, hosts.hosts["h1"].release) == ("deferred", False, "old")
+    assert "see `rebuild`" in told.hosts["h1"].reason
+
+
+def test_what_a_newer_rollout_made_of_a_host_that_waited_is_not_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts, names = fleet(3, h1=host(verdict="ask")), iter(["20261201T010000Z-00000001", "20261201T020000Z-00000002"])
+    monkeypatch.setattr(places, "new", lambda root: root / places.DIRECTORY / next(names))
+    old = session.start(given(tmp_path, hosts), WISH)
+    hosts.hosts["h1"].module, hosts.wanted = NEW, "newer"
+    assert session.start(given(tmp_path, hosts), Start([Wave("canary", ["h1"])], {"canary": 1}, {})).status == "done"
+    hosts.wanted = "new"
+    with pytest.raises(RigError, match="a newer rollout has changed h1"):
+        session.rollback(given(tmp_path, hosts), old.id)
+    assert hosts.hosts["h1"].release == "newer"
+
+
+def test_the_end_of_a_host_that_was_rebooted_by_hand_is_seen_though_the_controller_dies(tmp_path: Path) -> None:
+    """It runs no longer what it ran, so a way back has to bring it to its end first."""
+    hosts = fleet(3, h1=host(verdict="ask"))
+    session.start(given(tmp_path, hosts), WISH)
+    hosts.hosts["h1"].module = NEW
+    hosts.on_apply = lambda: (_ for _ in ()).throw(Killed())
+    with pytest.raises(Killed):
+        session.resume(given(tmp_path, hosts), None)
+    hosts.on_apply = None
+    known = State.read(places.find(tmp_path, None))
+    assert known.hosts["h1"].halfway
+    assert "3 hosts go back (h1, h2, h0)" in refuse.to_take_back(known)
+    told = session.rollback(given(tmp_path, hosts), None)
+    assert phases(told) == dict.fromkeys(("h0", "h1", "h2"), "rolled-back")
+    assert not hosts.hosts["h1"].half
+
+
 def test_a_stopped_rollout_brings_what_waits_to_its_end_without_a_reboot(tmp_path: Path) -> None:
     hosts = fleet(3, h1=host(bad=True), h2=host(verdict="waits", why=("kim is logged in",)))
     stopped = session.start(given(tmp_path, hosts), WISH)
