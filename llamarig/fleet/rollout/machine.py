@@ -309,8 +309,7 @@ class Machine:
         ready = self._load(batch)
         stale = [name for name in ready if time.monotonic() - self._at[name] > LOOK_LASTS_S]
         self._look(stale)
-        # A host in the middle is brought to an end whoever uses it: nobody is served well by half a change.
-        changing = [name for name in ready if self._seen[name].actions and not self._log.state.hosts[name].between]
+        changing = [name for name in ready if self._begins(name)]
         closed = self._gate(changing) if changing else {}
         records, may = [], []
         for name in ready:
@@ -327,6 +326,16 @@ class Machine:
                 may.append(name)
         self._log.tell(*records)
         return may
+
+    def _begins(self, name: str) -> bool:
+        """Whether a host that runs what it ran is about to be changed, so that its users have a say.
+
+        One in the middle is brought to an end whoever uses it: nobody is served well by half a change. One that still
+        waits for its reboot is asked about that alone; one that somebody has rebooted serves, and is applied now.
+        """
+        seen, known = self._seen[name], self._log.state.hosts[name]
+        goes_on = known.halfway or seen.unfinished or bool(seen.waits)
+        return bool(seen.actions) and not (known.between and goes_on)
 
     def _begin(self, name: str) -> Record:
         seen, known = self._seen[name], self._log.state.hosts[name]

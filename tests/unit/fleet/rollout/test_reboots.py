@@ -178,6 +178,35 @@ def test_a_host_that_somebody_rebooted_by_hand_is_brought_to_its_end(tmp_path: P
     assert (hosts.hosts["h0"].rebooted, told.hosts["h0"].reboot, told.hosts["h1"].reboot) == (0, "", "made")
 
 
+def test_the_users_of_a_host_that_was_rebooted_by_hand_have_a_say(tmp_path: Path) -> None:
+    hosts, place = fleet(2, h1=host(verdict="ask")), tmp_path / "r"
+    forward(begin(place, hosts, [1, 1]), hosts, place)
+    hosts.hosts["h1"].module = NEW
+    told = go_on(place, hosts, lambda names: dict.fromkeys(names, "3 requests are answered"))
+    assert (told.status, told.hosts["h1"].reason) == ("incomplete", "3 requests are answered")
+    assert (told.hosts["h1"].between, hosts.hosts["h1"].touched) == (True, 1)
+    assert go_on(place, hosts).status == "done"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_nobody_is_asked_for_what_is_in_the_middle_or_still_waits(tmp_path: Path, begun: bool) -> None:
+    hosts, place = fleet(2, h1=host(verdict="ask")), tmp_path / "r"
+    forward(begin(place, hosts, [1, 1]), hosts, place)
+    if begun:
+        hosts.hosts["h1"].module, hosts.on_apply = NEW, lambda: (_ for _ in ()).throw(Killed())
+        with pytest.raises(Killed):
+            go_on(place, hosts)
+        hosts.on_apply = None
+    asked: list[str] = []
+
+    def gate(names: Sequence[str]) -> dict[str, str]:
+        asked.extend(names)
+        return dict.fromkeys(names, "in use")
+
+    assert go_on(place, hosts, gate).status == ("done" if begun else "incomplete")
+    assert asked == []
+
+
 def test_a_host_that_needs_none_any_more_when_it_is_asked_goes_on(tmp_path: Path) -> None:
     hosts = fleet(1, h0=host(verdict="ask"))
     place = tmp_path / "r"
