@@ -374,7 +374,8 @@ class Machine:
         reason = words(result.error)
         if result.untouched:
             between = name in self._middle or name in self._by_others or bool(known.reboot)
-            waits = state.WAITS if name in self._by_others else None
+            # Whoever holds the lock kept it from going down, or from being changed after its reboot.
+            waits = state.WAITS if name in self._by_others or known.reboot == state.BEGUN else None
             return self._log.host(name, state.DEFERRED, reason=reason, between=between, reboot=waits)
         if not result.reached or (after is not None and not after.reached):
             if not self._proven():

@@ -307,8 +307,22 @@ def test_a_host_that_somebody_locks_before_its_reboot_is_left_for_later(tmp_path
     hosts.on_reboot = lambda: hosts.taken.add("h0")
     told = forward(begin(tmp_path / "r", hosts, [1, 1]), hosts, tmp_path / "r")
     assert (told.hosts["h0"].phase, told.hosts["h0"].between, told.failures) == ("deferred", True, 0)
+    assert (told.hosts["h0"].reboot, told.hosts["h0"].halfway) == ("waits", False), "it runs what it ran"
     assert hosts.hosts["h0"].rebooted == 0
     assert told.status == "incomplete"
+
+
+def test_a_host_that_somebody_locks_behind_its_reboot_is_in_the_middle(tmp_path: Path) -> None:
+    hosts = fleet(1)
+    apply = hosts.apply
+
+    def late(names: Sequence[str], *, prove: bool) -> dict[str, Any]:
+        hosts.taken |= {name for name in names if hosts.hosts[name].rebooted}
+        return apply(names, prove=prove)
+
+    hosts.apply = late  # type: ignore[method-assign]  # somebody is quicker than the second half
+    told = forward(begin(tmp_path / "r", hosts, [1]), hosts, tmp_path / "r")
+    assert (told.hosts["h0"].phase, told.hosts["h0"].reboot, told.hosts["h0"].halfway) == ("deferred", "made", True)
 
 
 def test_an_apply_that_failed_elsewhere_reboots_nothing(tmp_path: Path) -> None:
