@@ -51,15 +51,18 @@ class Reboots:
         failed = {name: ended[name].result for name in hosts if ended[name].result.error is not None}
         made = [name for name in hosts if name not in failed and ended[name].made]
         # Somebody may have come meanwhile: the host decides again before it goes down.
-        later = [name for name in hosts if name not in failed and not ended[name].made]
+        over = [name for name in hosts if name not in {*failed, *made} and ended[name].verdict == "not-needed"]
+        later = [name for name in hosts if name not in {*failed, *made, *over}]
         self._log.tell(
             *(self._log.host(name, state.APPLYING, reason="", reboot=state.MADE) for name in made),
+            *(self._log.host(name, state.APPLYING, reason="", reboot="") for name in over),
             *(self._later(name, ended[name]) for name in later),
         )
-        return made, failed
+        return [*made, *over], failed
 
     def _later(self, name: str, found: Reboot, closed: str = "") -> Record:
-        reason = f"a reboot is needed ({'; '.join(found.needed)}), {_why(found, closed, asked=self._asked)}"
+        needed = f" ({'; '.join(found.needed)})" if found.needed else ""
+        reason = f"a reboot is needed{needed}, {_why(found, closed, asked=self._asked)}"
         if found.result.error is not None:
             reason = f"nobody knows whether it may be rebooted: {words(found.result.error)}"
         return self._log.host(name, state.DEFERRED, reason=reason, between=True, reboot=state.WAITS)

@@ -220,6 +220,26 @@ def test_a_host_that_needs_none_any_more_when_it_is_asked_goes_on(tmp_path: Path
     assert phases(forward(log, hosts, place)) == {"h0": "done"}
 
 
+def test_a_host_that_somebody_rebooted_right_before_goes_on(tmp_path: Path) -> None:
+    hosts = fleet(2)
+
+    def comes() -> None:
+        hosts.hosts["h0"].module, hosts.hosts["h0"].verdict, hosts.on_reboot = NEW, "not-needed", None
+
+    hosts.on_reboot = comes
+    told = forward(begin(tmp_path / "r", hosts, [1, 1]), hosts, tmp_path / "r")
+    assert (told.status, phases(told)) == ("done", {"h0": "done", "h1": "done"})
+    assert (hosts.hosts["h0"].rebooted, told.hosts["h0"].reboot, told.hosts["h1"].reboot) == (0, "", "made")
+    assert hosts.proven[0] == "h0"
+
+
+def test_a_reboot_of_which_nothing_is_said_has_no_empty_reason(tmp_path: Path) -> None:
+    hosts = fleet(1)
+    hosts.may_reboot = lambda names: dict.fromkeys(names, Reboot())  # type: ignore[method-assign]  # says nothing
+    told = forward(begin(tmp_path / "r", hosts, [1]), hosts, tmp_path / "r")
+    assert told.hosts["h0"].reason == "a reboot is needed, and was not made; resume"
+
+
 def test_asked_for_at_the_start_it_is_made_where_it_would_be_asked_about(tmp_path: Path) -> None:
     hosts = fleet(2)
     for each in hosts.hosts.values():
