@@ -59,7 +59,8 @@ class Machine:
     def __init__(self, log: Log, hands: Hands, place: Path, gate: Gate) -> None:
         self._log, self._hands, self._place, self._gate = log, hands, place, gate
         self._rules = Rules.of(log.state)
-        self._reboots = Reboots(log, hands, gate, asked=self._rules.reboot)
+        fails = self._rules.unreachable_fails
+        self._reboots = Reboots(log, hands, gate, asked=self._rules.reboot, silent_fails=fails)
         self._settling = False
         """Whether the rollout is over, and hosts in the middle are only brought to an end."""
         self._left: set[str] = set()

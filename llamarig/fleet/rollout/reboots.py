@@ -12,10 +12,11 @@ from llamarig.fleet.rollout.log import Log, words
 
 class Reboots:
     """The step between the two halves of such a change; ``asked``: somebody wants what ``maintenance.reboot: ask``
-    asks about."""
+    asks about; ``silent_fails``: a host that does not answer counts as failed."""
 
-    def __init__(self, log: Log, hands: Hands, gate: Gate, *, asked: bool) -> None:
-        self._log, self._hands, self._gate, self._asked = log, hands, gate, asked
+    def __init__(self, log: Log, hands: Hands, gate: Gate, *, asked: bool, silent_fails: bool = False) -> None:
+        self._log, self._hands, self._gate = log, hands, gate
+        self._asked, self._silent_fails = asked, silent_fails
 
     def make(self, hosts: Sequence[str]) -> tuple[list[str], dict[str, Result]]:
         """Reboot those that may be now.
@@ -23,7 +24,7 @@ class Reboots:
         Returns those whose change goes on, and how the others failed. Whoever is left for later is told here.
         """
         found = self._hands.may_reboot(hosts)
-        lost = {name: each.result for name, each in found.items() if not each.result.reached}
+        lost = [name for name in hosts if not found[name].result.reached]
         told = {name: each.verdict for name, each in found.items() if each.result.error is None}
         asking = [name for name in hosts if told.get(name) == "ask" and self._asked]
         # Hours may lie between its first look and this, and an answer from the start has named nobody.
@@ -32,11 +33,12 @@ class Reboots:
         back = [name for name in hosts if told.get(name) == "not-needed"]
         later = [name for name in hosts if name not in {*lost, *now, *back}]
         self._log.tell(
+            *(self._silent(name, found[name]) for name in lost),
             *(self._later(name, found[name], closed.get(name, "")) for name in later),
             *(self._log.host(name, state.APPLYING, reason="", reboot="") for name in back),
         )
         made, failed = self._reboot(now, found)
-        return [*back, *made], lost | failed
+        return [*back, *made], failed
 
     def _reboot(self, hosts: Sequence[str], found: dict[str, Reboot]) -> tuple[list[str], dict[str, Result]]:
         if not hosts:
@@ -59,6 +61,18 @@ class Reboots:
             *(self._later(name, ended[name]) for name in later),
         )
         return [*made, *over], failed
+
+    def _silent(self, name: str, found: Reboot) -> Record:
+        """A host that was lost when it was asked: no change of it was on its way, but a reboot from before may be."""
+        known = self._log.state.hosts[name]
+        return self._log.host(
+            name,
+            state.UNREACHABLE,
+            reason=words(found.result.error),
+            between=True,
+            reboot=None if known.reboot in (state.BEGUN, state.MADE) else state.WAITS,
+            failed=self._silent_fails or None,
+        )
 
     def _later(self, name: str, found: Reboot, closed: str = "") -> Record:
         needed = f" ({'; '.join(found.needed)})" if found.needed else ""

@@ -353,6 +353,43 @@ def test_an_apply_that_failed_elsewhere_reboots_nothing(tmp_path: Path) -> None:
     assert (told.hosts["h0"].phase, told.status) == ("rolled-back", "stopped")
 
 
+@pytest.mark.parametrize("policy", ["defer", "fail"])
+def test_a_canary_that_is_silent_when_it_is_asked_is_waited_for(tmp_path: Path, policy: str) -> None:
+    hosts, place = fleet(2), tmp_path / "r"
+    asked = hosts.may_reboot
+
+    def gone(names: Sequence[str]) -> dict[str, Any]:
+        hosts.hosts["h0"].reachable = False
+        return asked(names)
+
+    hosts.may_reboot = gone  # type: ignore[method-assign]  # its network fails between two calls
+    told = forward(begin(place, hosts, [1, 1], unreachable=policy), hosts, place)
+    first = told.hosts["h0"]
+    assert (first.phase, first.between, first.reboot, first.halfway) == ("unreachable", True, "waits", False)
+    assert (first.failed, told.hosts["h1"].phase) == (policy == "fail", "pending")
+    if policy == "fail":
+        assert (told.status, told.reason) == ("stopped", "1 failed, and 0 may")
+        return
+    assert (told.status, told.reason) == (
+        "incomplete",
+        "h0 waits for a reboot, and no host has proven the change yet",
+    )
+    hosts.may_reboot, hosts.hosts["h0"].reachable = asked, True  # type: ignore[method-assign]  # it is back
+    assert go_on(place, hosts).status == "done"
+
+
+def test_a_host_whose_reboot_was_begun_is_not_said_to_wait_when_it_is_silent(tmp_path: Path) -> None:
+    hosts, place = fleet(1), tmp_path / "r"
+    hosts.on_reboot = lambda: (_ for _ in ()).throw(Killed())
+    with pytest.raises(Killed):
+        forward(begin(place, hosts, [1]), hosts, place)
+    lost = Reboot(result=Result(error=trouble("the host cannot be reached"), reached=False))
+    hosts.may_reboot = lambda names: dict.fromkeys(names, lost)  # type: ignore[method-assign]  # it goes down now
+    told = go_on(place, hosts)
+    first = told.hosts["h0"]
+    assert (told.status, first.phase, first.reboot, first.halfway) == ("incomplete", "unreachable", "begun", True)
+
+
 def test_a_host_that_is_gone_when_it_is_asked_is_unreachable(tmp_path: Path) -> None:
     hosts = fleet(3, h1=host(verdict="now"))
     asked = hosts.may_reboot
