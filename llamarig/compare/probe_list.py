@@ -33,7 +33,7 @@ def probe_list(wanted: Wanted, deep: bool = False) -> dict[str, Any]:
         "users": [user.name for user in wanted.users],
         "toolkit": wanted.toolkit.version if wanted.toolkit is not None else "",
         "driver": _driver(wanted.driver),
-        "driver-left": driver_left.probe(wanted.driver),
+        "driver-left": driver_left.probe(wanted),
         "release": wanted.release.id,
         "models": [{"path": model.path, "links": list(model.links)} for model in wanted.models],
         "credentials": [entry.path for entry in wanted.credentials],

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 
 from llamarig.compare import compare
+from llamarig.compare.driver_left import AT_BOOT
 from llamarig.compare.probe_list import probe_list
 from llamarig.compare.redo import changes
 from llamarig.compare.view import View
 from llamarig.render import driver as rendered
-from llamarig.render.driver import OURS, PIN, SOURCE
+from llamarig.render.driver import OURS, PIN, SOURCE, UPGRADES
+from llamarig.render.wanted import UNITS
 from tests.support.compare.cases import Case, observation
 from tests.support.docs.refusals import spec_of
 from tests.support.observe.load import part
@@ -77,6 +82,43 @@ def test_a_hold_without_a_file_of_ours_is_somebody_elses() -> None:
 @pytest.mark.parametrize("seen", [7, [], {"files": 7}, {"files": [PIN], "held": {"x": 1}}, {"held": ["x"]}])
 def test_a_malformed_look_names_nothing_that_is_not_ours(seen: Any) -> None:
     assert set(found(without_driver(seen))) <= {PIN}
+
+
+def on_cards(case: Case) -> Case:
+    case.want(release=replace(case.wanted.release, backend="cuda"))
+    return case
+
+
+def test_what_cards_need_at_boot_stays_while_services_run_on_them() -> None:
+    seen = {"files": list(OURS), "held": ["libcuda1"]}
+    case = without_driver(seen)
+    assert set(found(case)) == {*OURS, "libcuda1"}
+    assert set(found(on_cards(case))) == {PIN, SOURCE, UPGRADES, "libcuda1"}
+    case.observed["driver-left"] = {"files": list(AT_BOOT), "held": ["libcuda1"]}
+    assert found(case) == {}
+
+
+def test_the_host_is_asked_for_no_more_than_goes(tmp_path: Path) -> None:
+    case = on_cards(without_driver(None))
+    asked = probe_list(case.wanted)["driver-left"]
+    assert set(asked["files"]) == set(OURS) - set(AT_BOOT)
+    for path in AT_BOOT:
+        write(tmp_path, path)
+    assert left.look(asked, str(tmp_path)) is None
+    assert left.look(probe_list(Case().wanted)["driver-left"], str(tmp_path))["files"] == list(AT_BOOT)
+
+
+@pytest.mark.parametrize("cards", [True, False])
+def test_the_role_removes_what_the_comparison_names(cards: bool) -> None:
+    variables = yaml.safe_load((ROOT / "roles/nvidia_driver/vars/main.yml").read_text())
+    own = {name: trust_as_template(text) if isinstance(text, str) else text for name, text in variables.items()}
+    templar = Templar(DataLoader(), variables={**own, "nvidia_driver_cards": cards})
+    removed = templar.template(trust_as_template("{{ __nvidia_driver_removed }}"))
+    case = without_driver(None)
+    asked = probe_list((on_cards(case) if cards else case).wanted)["driver-left"]
+    assert {path for path in removed if path in OURS} == set(asked["files"])
+    assert any(path.startswith(f"{UNITS}/multi-user.target.wants/") for path in removed) is not cards
+    assert removed[-1] == PIN
 
 
 def test_where_a_driver_is_wanted_nothing_of_it_is_left_over() -> None:
