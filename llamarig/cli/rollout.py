@@ -121,9 +121,13 @@ def resume(
     as_json: _Json = False,
 ) -> None:
     """Go on: after a pause, when it was cut off, or with hosts that were left for later."""
-    from llamarig.fleet.rollout import session
+    from llamarig.cli.context import err
+    from llamarig.cli.rollout_plan import warn
+    from llamarig.fleet.rollout import refuse, session
 
     found = _may("resume", name)
+    if reboot:
+        warn(refuse.reboots_none(found), err())
     if not yes:
         _ask(f"the rollout {found.id} goes on; services that change are restarted{_reboots_of(found, asked=reboot)}")
     with _driving(break_lock, ask_become_pass, ignore_use=ignore_use) as given:

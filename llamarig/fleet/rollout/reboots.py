@@ -52,7 +52,8 @@ class Reboots:
         ended = self._hands.reboot(hosts)
         failed = {name: ended[name].result for name in hosts if ended[name].result.error is not None}
         made = [name for name in hosts if name not in failed and ended[name].made]
-        # Somebody may have come meanwhile: the host decides again before it goes down.
+        # The host decides again before it goes down: what is not safe or shut by now holds for all, and who came
+        # meanwhile for `now`; for `ask` that was asked of the gate a moment ago.
         over = [name for name in hosts if name not in {*failed, *made} and ended[name].verdict == "not-needed"]
         later = [name for name in hosts if name not in {*failed, *made, *over}]
         self._log.tell(

@@ -104,6 +104,19 @@ def to_take_back(told: State) -> str:
     return f"the rollout {told.id} is taken back: {count} back ({_some(hosts)}), and services are restarted"
 
 
+def reboots_none(told: State) -> list[tuple[str, str]]:
+    """What to say where reboots were asked for and this rollout makes none any more, each with its fix."""
+    if told.status not in (*state.OVER, state.ROLLING_BACK):
+        return []
+    words = "is on its way back" if told.status == state.ROLLING_BACK else f"is over ({told.status})"
+    return [
+        (
+            f"--reboot does nothing here: the rollout {told.id} {words}, and reboots nobody any more",
+            "llamarig rebuild HOST, for each host that needs one",
+        )
+    ]
+
+
 def _nothing_to_take_back(told: State) -> RigError:
     waits = any(host.between for host in told.hosts.values())
     but = ", and one that waits for a reboot runs what it ran" if waits else ""

@@ -16,11 +16,11 @@ from llamarig.converge import apply as work
 from llamarig.converge import rebuild
 from llamarig.converge.decide import Decision
 from llamarig.converge.run import HostOutcome, Run
-from llamarig.fleet.rollout import session
+from llamarig.fleet.rollout import places, session
 from llamarig.fleet.rollout.ansible import AnsibleHands, _result, _seen
 from llamarig.fleet.rollout.session import Session, Start
 from llamarig.fleet.rollout.state import State
-from tests.unit.fleet.rollout.stand_in import Fleet, Machinery
+from tests.unit.fleet.rollout.stand_in import Fleet, Machinery, again
 
 ROOT = Path(__file__).resolve().parents[4]
 NEEDED = "module 550.163.01 is loaded, wanted 610.57.04"
@@ -119,6 +119,32 @@ def test_the_question_of_resume_says_so_too(tmp_path: Path, fleet: Fleet, capsys
         said = " ".join(capsys.readouterr().err.split())
         assert f"services that change are restarted{words}" in said
         assert ("rebooted" in said) == bool(words)
+    assert fleet.hosts["a"].rebooted == 0
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        ({"event": "aborted", "reason": "asked for"}, "is over (aborted), and reboots nobody any more"),
+        ({"event": "rollback-started"}, "is on its way back, and reboots nobody any more"),
+        ({"event": "paused"}, ""),
+    ],
+)
+def test_resume_says_where_asking_for_reboots_does_nothing(
+    tmp_path: Path, fleet: Fleet, capsys: pytest.CaptureFixture[str], last: dict[str, Any], words: str
+) -> None:
+    project = described(tmp_path, "ask")
+    rig(project, "start", "--all", "--yes")
+    log = again(places.find(project, None))
+    log.tell(last)
+    log.journal.close()
+    for options in ([], ["--reboot"]):
+        capsys.readouterr()
+        assert rig(project, "resume", *options) == 2, "nobody is there to answer the question"
+        said = " ".join(capsys.readouterr().err.split())
+        assert ("--reboot does nothing here" in said) == bool(options and words)
+        assert ("llamarig rebuild HOST" in said) == bool(options and words)
+    assert words in said
     assert fleet.hosts["a"].rebooted == 0
 
 
