@@ -164,6 +164,16 @@ def test_every_file_that_a_driver_brings_is_ours_and_the_role_removes_it() -> No
         assert {file.path for file in made.files} <= set(OURS)
 
 
+def test_holds_are_released_once_no_other_dpkg_works() -> None:
+    """dpkg --set-selections, which apt-mark runs, gives up at once where another one has the lock."""
+    tasks = yaml.safe_load((ROOT / "roles/nvidia_driver/tasks/remove.yml").read_text())
+    (waits,) = [number for number, task in enumerate(tasks) if "rig_apt_wait" in task]
+    assert tasks[waits + 1]["ansible.builtin.command"]["argv"].startswith("{{ ['apt-mark', 'unhold'")
+    assert tasks[waits]["when"] == tasks[waits + 1]["when"] == "__nvidia_driver_held | length > 0"
+    installs = yaml.safe_load((ROOT / "roles/nvidia_driver/tasks/install.yml").read_text())
+    assert {key: value for key, value in tasks[waits].items() if key != "when"} in installs
+
+
 def test_a_driver_is_installed_or_taken_away_and_never_both() -> None:
     text = (ROOT / "playbooks/site.yml").read_text()
     (play,) = yaml.safe_load(text)
