@@ -26,7 +26,7 @@ from llamarig.converge.way_back import held_by
 from llamarig.errors import ExitCode, RigError, RigErrors
 from llamarig.fleet.rollout.hands import Pin, Reboot, Result, Seen
 from llamarig.fleet.rollout.journal import sync_directory
-from llamarig.fleet.rollout.pin import spec_digest, wanted_digest
+from llamarig.fleet.rollout.pin import spec_digest, wanted_digest, whole_digest
 from llamarig.fleet.wake import wake_sleepers, with_waking
 from llamarig.spec.load import load_project
 
@@ -82,7 +82,8 @@ class AnsibleHands:
             else:
                 self._hosts[name] = prepared
                 wanted = prepared.variables["llamarig_wanted"]
-                found[name] = Pin(spec_digest(spec), wanted_digest(wanted), str(wanted["release"]["id"]))
+                release, digest = str(wanted["release"]["id"]), wanted_digest(wanted)
+                found[name] = Pin(spec_digest(spec), digest, release, whole_digest(spec))
         return found
 
     def load_pinned(self, host: str) -> RigError | None:

@@ -21,6 +21,8 @@ class Pin:
     wanted: str
     release: str
     """Release id."""
+    whole: str = ""
+    """Digest of the spec as older journals have it."""
 
 
 @dataclass(frozen=True)

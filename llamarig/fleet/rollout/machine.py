@@ -251,9 +251,10 @@ class Machine:
         if isinstance(pin, RigError):
             return f"{words(pin)}; fix: {pin.fix}" if pin.fix else words(pin)
         pinned = self._log.state.hosts[name]
-        if self._rules.accept_changed or (pin.spec, pin.wanted) == (pinned.spec, pinned.wanted):
+        same = pinned.spec in (pin.spec, pin.whole)
+        if self._rules.accept_changed or (same and pin.wanted == pinned.wanted):
             return ""
-        return CHANGED if pin.spec != pinned.spec else OTHERWISE
+        return OTHERWISE if same else CHANGED
 
     def _look(self, hosts: Sequence[str]) -> None:
         if not hosts:

@@ -22,7 +22,16 @@ def _digest(value: Any) -> str:
 
 
 def spec_digest(spec: HostSpec) -> str:
-    """sha256 over a loaded spec, defaults of the fleet included; comments and order do not count."""
+    """sha256 over a loaded spec, defaults of the fleet included; comments and order do not count.
+
+    ``maintenance`` does not count either: it says when a host may be changed or rebooted, is read anew each time that
+    is asked, and makes nothing of what the host becomes.
+    """
+    return _digest(spec.model_dump(mode="json", exclude={"maintenance"}))
+
+
+def whole_digest(spec: HostSpec) -> str:
+    """The same with ``maintenance``: what journals have that were begun before it was left out."""
     return _digest(spec.model_dump(mode="json"))
 
 

@@ -78,6 +78,8 @@ class Fleet:
     taken: set[str] = field(default_factory=set)
     """Hosts whose lock somebody takes right before they are changed."""
     held: set[str] = field(default_factory=set)
+    wholes: bool = False
+    """Whether older journals have another digest of the same spec."""
     runs: int = 0
     kill_at: int = -1
     """The step at which the controller dies; each call has two: before and within."""
@@ -94,7 +96,13 @@ class Fleet:
         self._step()
         self.calls.append(("load", tuple(hosts)))
         return {
-            name: self.broken.get(name) or Pin(self.hosts[name].spec, f"w-{self.hosts[name].spec}", self.wanted)
+            name: self.broken.get(name)
+            or Pin(
+                self.hosts[name].spec,
+                f"w-{self.hosts[name].spec}",
+                self.wanted,
+                f"{self.hosts[name].spec}, whole" if self.wholes else "",
+            )
             for name in hosts
         }
 

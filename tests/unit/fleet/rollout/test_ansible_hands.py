@@ -72,6 +72,22 @@ def test_a_pin_changes_with_the_spec_and_not_with_its_comments(project: Path) ->
     assert before.release == after.release
 
 
+def test_a_pin_does_not_change_with_what_says_when_a_host_may_be_changed(project: Path) -> None:
+    with private_directory() as private:
+        hands = AnsibleHands(project, project / "r", private, Options(), lambda _event: None)
+        before = hands.load(["here"])["here"]
+        path = project / "inventory" / "here.yml"
+        path.write_text(path.read_text() + "maintenance: {reboot: never}\n")
+        after = hands.load(["here"])["here"]
+        read = hands.loaded(["here"])[0].spec
+    assert isinstance(before, Pin)
+    assert isinstance(after, Pin)
+    assert (after.spec, after.wanted, after.release) == (before.spec, before.wanted, before.release)
+    assert after.whole != before.whole
+    assert read is not None
+    assert read.maintenance.reboot == "never", "it is read anew all the same"
+
+
 def test_a_spec_that_cannot_be_loaded_is_its_hosts_own_error(project: Path) -> None:
     (project / "inventory" / "gone.yml").write_text("host: gone\nno-such-key: 1\n")
     with private_directory() as private:

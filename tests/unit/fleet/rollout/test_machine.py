@@ -133,6 +133,14 @@ def test_a_spec_that_changed_is_noticed_at_its_hosts_turn(tmp_path: Path) -> Non
     assert not hosts.hosts["h2"].touched
 
 
+@pytest.mark.parametrize(("told", "phase"), [("spec, whole", "done"), ("edited, whole", "deferred"), ("", "done")])
+def test_a_spec_that_an_older_journal_pinned_is_known_again(tmp_path: Path, told: str, phase: str) -> None:
+    hosts = Fleet({"a": Machinery()}, wholes=True)
+    log = begin(tmp_path / "r", hosts, [1])
+    log.state.hosts["a"].spec = told
+    assert phases(forward(log, hosts, tmp_path / "r")) == {"a": phase}
+
+
 def test_a_changed_spec_is_taken_where_it_was_accepted(tmp_path: Path) -> None:
     hosts = fleet(2)
     log = begin(tmp_path / "r", hosts, [1, 1], accept_changed=True)
