@@ -101,8 +101,13 @@ def unsafe(view: View) -> list[str]:
     """Why the host might not come back with its driver: whatever of the driver is not as wanted, for any kernel."""
     left = [action for action in driver(view) if action.subject != REBOOT]
     found = [each.reason if each.subject in each.reason else f"{each.subject}: {each.reason}" for each in left]
-    if view.observed.get("unfinished") is not None:
-        found.append("an apply has not ended; apply again first")
+    # One that was killed before it changed anything of what runs is in nobody's way, and could not end itself: the next
+    # apply ends for the reboot, before it comes to that.
+    if view.observed.get("unfinished") is not None and view.part("unfinished").get("begun") is not False:
+        found.append(
+            "an apply has not ended, and had begun to change what runs; apply again first, and where that ends for "
+            "the reboot, reboot the host yourself"
+        )
     return found
 
 

@@ -115,6 +115,18 @@ def as_wanted(entry: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "absent": False, "mode": int(str(entry["mode"]), 8)}
 
 
+def begun(path: Path, release: str) -> bool:
+    """Whether whoever held the state in ``path`` has changed anything of what runs: the release is another than
+    ``release`` (the current one), a file is, or it was started. What cannot be told counts as begun."""
+    held = read_state(path)
+    if held is None or held.get("started") or held["release"] != release:
+        return True
+    try:
+        return any(saved(Path(entry["path"])) != entry for entry in held["files"])
+    except (OSError, ValueError):
+        return True
+
+
 def put_back(entry: dict[str, Any]) -> bool:
     """Make one file what it was; True when it was not."""
     path = Path(entry["path"])

@@ -15,6 +15,7 @@ from ansible.module_utils import (
     rig_nvidia,
     rig_power,
     rig_runtime,
+    rig_state,
     rig_store,
     rig_system,
     rig_times,
@@ -105,6 +106,12 @@ def _driver(probe: Any, hasher: Hasher) -> dict[str, Any] | None:
     return rig_nvidia.observe(probe) | {"files": files}
 
 
+def _unfinished(current: str | None) -> dict[str, Any] | None:
+    held = rig_store.state(rig_store.HELD)
+    release = (current or "").removeprefix("releases/")
+    return None if held is None else held | {"begun": rig_state.begun(Path(rig_store.HELD), release)}
+
+
 def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict[str, Any]:
     """Everything that the probe list asks for."""
     record, state = rig_store.record(rig_store.RECORD)
@@ -164,7 +171,7 @@ def observe(probe: dict[str, Any], run: rig_runtime.Run, salt: str = "") -> dict
         "record": record,
         "record-state": state,
         "lock": rig_store.lock(rig_store.LOCK),
-        "unfinished": rig_store.state(rig_store.HELD),
+        "unfinished": _unfinished(current),
         "former": rig_store.state(rig_store.FORMER),
         "systemd": Path("/run/systemd/system").is_dir(),
         "gpus": rig_system.gpus(),

@@ -203,9 +203,17 @@ def test_secure_boot_with_an_enrolled_key_is_safe(case: Case) -> None:
     assert decide_reboot(view(case), Policy("now"), IDLE).verdict == "now"
 
 
-def test_an_apply_that_has_not_ended_comes_first(case: Case) -> None:
-    newer_kernel(case).observed["unfinished"] = {"release": "x"}
+@pytest.mark.parametrize("seen", [{"release": "x"}, {"begun": True}, {"begun": None}, {"begun": 0}, {}, [], "x", 0])
+def test_an_apply_that_had_begun_to_change_what_runs_comes_first(case: Case, seen: Any) -> None:
+    newer_kernel(case).observed["unfinished"] = seen
     assert decide_reboot(view(case), Policy("now"), IDLE).verdict == "refused"
+
+
+def test_an_apply_that_was_killed_before_that_is_in_nobodys_way(case: Case) -> None:
+    """It cannot end: the next one ends for the reboot, whatever was held before."""
+    case.observed["driver"]["loaded"] = "570.124.06"
+    case.observed["unfinished"] = {"release": "x", "begun": False}
+    assert decide_reboot(view(case), Policy("now"), IDLE).verdict == "now"
 
 
 @pytest.mark.parametrize("seen", [{}, {"kernels": []}, {"kernels": None, "loaded": 7}, 7, None])
