@@ -48,7 +48,10 @@ def engine(lab: Lab) -> Iterator[docker.DockerClient]:
 
 def builders(client: docker.DockerClient) -> list[Container]:
     """The containers of builds of this user, running or not."""
-    found: list[Container] = client.containers.list(all=True, filters={"label": f"{LABEL}={owner()}"})
+    # One that is just being made, with its volume, is listed before it can be asked for.
+    found: list[Container] = client.containers.list(
+        all=True, filters={"label": f"{LABEL}={owner()}"}, ignore_removed=True
+    )
     return found
 
 
