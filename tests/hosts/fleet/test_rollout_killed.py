@@ -74,7 +74,7 @@ def test_a_rollout_killed_anywhere_is_brought_to_an_end(rolling: Any, capsys: py
 
 @contextlib.contextmanager
 def cut_off(host: Host) -> Iterator[None]:
-    """No packet passes, and the connections that are open end here at once, not after the 40 s that ssh waits."""
+    """No packet passes, and the connections that are open end here at once, not after the time that ssh waits."""
     with faults.network_cut(host):
         for pid in connections_to(host):
             with contextlib.suppress(ProcessLookupError):
